@@ -1,0 +1,46 @@
+"""saccade: sequence-to-sequence models with attention that show every glance.
+
+`import saccade` is cheap: torch is loaded when one of the names below is first touched.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from saccade.attention import (
+        Attention,
+        Glance,
+        Learned,
+        Prepared,
+        Residual,
+        Rotary,
+        Sinusoidal,
+        SoftDict,
+        TransformerBlock,
+        attend,
+    )
+
+__all__ = [
+    "Attention",
+    "Glance",
+    "Learned",
+    "Prepared",
+    "Residual",
+    "Rotary",
+    "Sinusoidal",
+    "SoftDict",
+    "TransformerBlock",
+    "attend",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return getattr(import_module("saccade.attention"), name)
+    raise AttributeError(f"module 'saccade' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,16 @@
+"""What every room says when a name is wrong."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
+    """An error that names the nearest known name.
+
+    >>> unknown("score", "aditive", ["additive", "dot"])
+    ValueError("unknown score 'aditive'; did you mean 'additive'? (known: additive, dot)")
+    """
+    names = sorted(known)
+    nearest = get_close_matches(str(name), names, n=1)
+    hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
+    return ValueError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")
