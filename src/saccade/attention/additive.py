@@ -13,7 +13,7 @@ range of its type, torch does the same in blocks. Whichever runs, torch sees one
 import ctypes
 import importlib.machinery
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +27,13 @@ RANGE = {torch.float32: 43.0, torch.float64: 353.0}  # |q| for which e^{±2q} is
 
 def additive_scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     """vᵀ tanh(q + k) for every pair: [.., H, M, P], [.., H, N, P], [H, P] → [.., H, M, N]."""
-    if query.dtype not in RANGE:
-        query, keys, direction = query.float(), keys.float(), direction.float()
-    if query.numel() * keys.shape[-2] <= BLOCK:
+    direction = direction.to(query.dtype)  # fp32 or fp64, however few bits the parameters have
+    if not torch.compiler.is_compiling() and query.numel() * keys.shape[-2] <= BLOCK:
         return _plain(query, keys, direction)  # a single block: nothing to save by cutting it up
     if query.dim() == 4:
-        scores: Tensor = _scores(query, keys, direction)
-        return scores
-    flat: Tensor = _scores(query.reshape(-1, *query.shape[-3:]), keys.reshape(-1, *keys.shape[-3:]), direction)
-    return flat.reshape(*query.shape[:-1], keys.shape[-2])
+        return _in_blocks(query, keys, direction)
+    scores = _in_blocks(query.reshape(-1, *query.shape[-3:]), keys.reshape(-1, *keys.shape[-3:]), direction)
+    return scores.reshape(*query.shape[:-1], keys.shape[-2])
 
 
 def _plain(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
@@ -137,15 +135,49 @@ def _(grad: Tensor, query: Tensor, keys: Tensor, direction: Tensor) -> tuple[Ten
     return query.new_empty(query.shape), keys.new_empty(keys.shape), direction.new_empty(direction.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs)
+class _Additive(torch.autograd.Function):
+    """The gradient of the operation; as a Function, since torch.func.grad passes through no other kind."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+        scores: Tensor = _scores(query, keys, direction)
+        return scores
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return _in_blocks_backward(grad, *ctx.saved_tensors)
 
 
-def _backward(ctx: Any, grad: Tensor) -> Any:
-    return _scores_backward(grad, *ctx.saved_tensors)
+class _AdditiveBackward(torch.autograd.Function):
+    """The gradient of the gradient, which few ask for, goes through the plain formula."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(grad: Tensor, query: Tensor, keys: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        grads: tuple[Tensor, Tensor, Tensor] = _scores_backward(grad, query, keys, direction)
+        return grads
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        with torch.enable_grad():
+            grad, *inputs = (x.detach().requires_grad_() for x in ctx.saved_tensors)
+            first = torch.autograd.grad(_plain(*inputs), inputs, grad, create_graph=True)
+            return torch.autograd.grad(first, (grad, *inputs), grads)
 
 
-_scores.register_autograd(_backward, setup_context=_keep)
+_in_blocks: Callable[[Tensor, Tensor, Tensor], Tensor] = _Additive.apply
+_in_blocks_backward: Callable[..., tuple[Tensor, Tensor, Tensor]] = _AdditiveBackward.apply
 
 
 def _fold(x: Tensor, dim: int | None, size: int, heads: int) -> Tensor:

@@ -46,10 +46,10 @@ def attend(
     Glance(context=tensor([[3.]]), weights=tensor([[0.3333, 0.3333, 0.3333]]))
     """
     values = keys if values is None else values
-    lead = check_inputs(query, keys, values)
     function = _score_without_parameters(score)
-    if not isinstance(function, Custom) and query.shape[-1] != keys.shape[-1]:
-        raise ValueError(f"keys: width {keys.shape[-1]}, expected {query.shape[-1]}, the width of the queries")
+    check_memory(keys, values)
+    width = query.shape[-1] if isinstance(function, Custom) and query.dim() else keys.shape[-1]
+    lead = check_query(query, width, keys, keys.shape[:-2])
     query, keys, values = query.unsqueeze(-3), keys.unsqueeze(-3), values.unsqueeze(-3)  # one head
     if mask is not None:
         mask = read_mask(mask, lead, 1, query.shape[-2], keys.shape[-2])
@@ -105,9 +105,8 @@ def look(
 
 def _scores(score: Score, query: Tensor, keys: Tensor, scale: float | None, temperature: float) -> Tensor:
     """E, in fp32 where the inputs have fewer bits: a softmax of rounded scores would not be the fused kernel's."""
-    device = query.device.type
-    exact = not isinstance(score, Custom) and torch.is_autocast_enabled(device)
-    with torch.autocast(device, enabled=False) if exact else contextlib.nullcontext():
+    rounding = not isinstance(score, Custom) and _autocasts(query)
+    with torch.autocast(query.device.type, enabled=False) if rounding else contextlib.nullcontext():
         if query.dtype in HALF or keys.dtype in HALF:
             query, keys = query.float(), keys.float()
         if scale is None:
@@ -142,19 +141,38 @@ def _fused(
     return context if context.shape[-1] == value_width else context[..., :value_width]
 
 
-def check_inputs(query: Tensor, keys: Tensor, values: Tensor) -> Size:
-    """Three tensors that fit together: returns their common leading axes."""
-    for name, x in (("query", query), ("keys", keys), ("values", values)):
+def check_memory(keys: Tensor, values: Tensor) -> None:
+    """Keys and values must be vectors in the same places."""
+    for name, x in (("keys", keys), ("values", values)):
         if x.dim() < 2:
-            raise ValueError(f"{name}: shape {list(x.shape)}, expected at least two axes, [.., length, width]")
+            raise ValueError(f"{name}: shape {list(x.shape)}, expected at least two axes, [.., N, width]")
         if not x.is_floating_point():
             raise ValueError(f"{name}: dtype {x.dtype}, expected a floating-point tensor")
-    lead = query.shape[:-2]
-    if keys.shape[:-2] != lead:
-        raise ValueError(f"keys: leading axes {list(keys.shape[:-2])}, expected {list(lead)}, those of the query")
     if values.shape[:-1] != keys.shape[:-1]:
         raise ValueError(f"values: axes {list(values.shape[:-1])}, expected {list(keys.shape[:-1])}, those of the keys")
+    _check_dtype("values", values, keys)
+
+
+def check_query(query: Tensor, width: int, keys: Tensor, keys_lead: Size) -> Size:
+    """A query must have this width and the keys' leading axes, which are returned."""
+    if query.dim() < 2 or query.shape[-1] != width:
+        raise ValueError(f"query: shape {list(query.shape)}, expected [.., M, {width}]")
+    if not query.is_floating_point():
+        raise ValueError(f"query: dtype {query.dtype}, expected a floating-point tensor")
+    _check_dtype("query", query, keys)
+    lead = query.shape[:-2]
+    if keys_lead != lead:
+        raise ValueError(f"keys: leading axes {list(keys_lead)}, expected {list(lead)}, those of the query")
     return lead
+
+
+def _check_dtype(name: str, x: Tensor, keys: Tensor) -> None:
+    if x.dtype != keys.dtype and not _autocasts(x):
+        raise ValueError(f"{name}: dtype {x.dtype}, keys {keys.dtype}: expected one dtype")
+
+
+def _autocasts(x: Tensor) -> bool:
+    return torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type)
 
 
 _FREE: dict[str, Score] = {"dot": Dot(), "scaled_dot": ScaledDot(), "cosine": Cosine()}

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.functional import Glance, check_inputs, look
+from saccade.attention.functional import Glance, check_memory, check_query, look
 from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
@@ -136,11 +136,11 @@ class Attention(nn.Module):
         `start` is the position of the first key, for rotary positions.
         """
         values = keys if values is None else values
+        check_memory(keys, values)
         if keys.shape[-1] != self.key_width:
             raise ValueError(f"keys: width {keys.shape[-1]}, expected {self.key_width}")
         if values.shape[-1] != self.value_width:
             raise ValueError(f"values: width {values.shape[-1]}, expected {self.value_width}")
-        check_inputs(keys, keys, values)
         if self.project:
             keys, values = self.project_keys(keys), self.project_values(values)
         keys, values = self._split(keys), self._split(values)  # [.., H, N, D/H]
@@ -168,7 +168,11 @@ class Attention(nn.Module):
         looks; None: nothing was looked at yet.
         """
         prepared = keys if isinstance(keys, Prepared) else self.prepare(keys, values)
-        lead = self._check(query, prepared, given=isinstance(keys, Prepared), values=values)
+        if prepared is keys and values is not None:
+            raise ValueError("values: prepared keys bring their own")
+        if prepared.keys.shape[-3] != self.heads:
+            raise ValueError(f"keys: prepared for {prepared.keys.shape[-3]} heads, expected {self.heads}")
+        lead = check_query(query, self.query_width, prepared.keys, prepared.keys.shape[:-3])
         queries, length = query.shape[-2], prepared.keys.shape[-2]
         if mask is not None:
             mask = read_mask(mask, lead, self.heads, queries, length)
@@ -217,20 +221,6 @@ class Attention(nn.Module):
         if self.heads == 1:
             return x.unsqueeze(-3)
         return x.view(*x.shape[:-1], self.heads, x.shape[-1] // self.heads).transpose(-2, -3)
-
-    def _check(self, query: Tensor, prepared: Prepared, given: bool, values: Tensor | None) -> torch.Size:
-        lead, shape = query.shape[:-2], prepared.keys.shape
-        if query.dim() < 2 or query.shape[-1] != self.query_width:
-            raise ValueError(f"query: shape {list(query.shape)}, expected [.., M, {self.query_width}]")
-        if not query.is_floating_point():
-            raise ValueError(f"query: dtype {query.dtype}, expected a floating-point tensor")
-        if shape[:-3] != lead:
-            raise ValueError(f"keys: leading axes {list(shape[:-3])}, expected {list(lead)}, those of the query")
-        if given and shape[-3] != self.heads:
-            raise ValueError(f"keys: prepared for {shape[-3]} heads, expected {self.heads}")
-        if given and values is not None:
-            raise ValueError("values: prepared keys bring their own")
-        return lead
 
     def _coverage_bias(self, coverage: Tensor, lead: torch.Size, queries: int, length: int) -> Tensor:
         if self.coverage_weight is None:

@@ -35,10 +35,10 @@ class Learned(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """x [.., T, D] with the vectors of its positions [.., T] added."""
-        length, built = x.shape[-2], self.table.num_embeddings
-        if positions is None and length > built:
-            raise ValueError(f"x: {length} positions, but Learned was built with max_length={built}")
-        code: Tensor = self.table(_positions(x, positions).long())
+        positions, built = _positions(x, positions), self.table.num_embeddings
+        if not torch.compiler.is_compiling() and positions.numel() and int(positions.max()) >= built:
+            raise ValueError(f"positions: up to {int(positions.max())}, but Learned was built with max_length={built}")
+        code: Tensor = self.table(positions)
         return x + code
 
 

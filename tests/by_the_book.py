@@ -1,0 +1,83 @@
+"""A layer's answer computed from its parameters with the NumPy reference alone, one example at a time."""
+
+import numpy as np
+from reference import attention as book
+
+from saccade import Attention
+
+
+def _numpy(x):
+    return x.detach().double().numpy()
+
+
+def _score(layer: Attention, head: int):
+    """f(q, k, n) of one head, from the layer's parameters."""
+    parameters = {name: _numpy(p) for name, p in layer.score.named_parameters()}
+    at = {name: p[head] if p.ndim > 1 else p for name, p in parameters.items()}
+    match type(layer.score).__name__:
+        case "Dot":
+            return lambda q, k, n: book.dot(q, k)
+        case "ScaledDot":
+            return lambda q, k, n: book.scaled_dot(q, k)
+        case "General":
+            return lambda q, k, n: book.general(q, k, at["weight"])
+        case "Additive":
+            return lambda q, k, n: book.additive(q, k, at["query_weight"], at["key_weight"], at["direction"])
+        case "Concat":
+            return lambda q, k, n: book.concat(q, k, at["weight"], at["direction"])
+        case "Cosine":
+            beta = float(at["beta"].item()) if "beta" in at else layer.score.beta
+            return lambda q, k, n: book.cosine(q, k, beta)
+        case "Location":
+            return lambda q, k, n: book.location(q, n, at["weight"])
+    raise AssertionError(type(layer.score))
+
+
+def answer(problem):
+    """Context [B, M, .] and weights [B, H, M, N] of a Problem, by the book."""
+    layer, (B, H, M, N) = problem.layer, problem.sizes
+    visible = problem.visible().numpy()
+    mask = np.zeros((B, H, M, N))
+    if problem.mask is not None and problem.mask.is_floating_point():
+        given = _numpy(problem.mask)
+        given = given.reshape(len(given), *[1] * (4 - given.ndim), *given.shape[1:])
+        mask = np.broadcast_to(given, (B, H, M, N)).copy()
+    mask[~visible] = -np.inf
+
+    contexts, weights = [], []
+    for b in range(B):
+        Q, K, V = (_numpy(x[b]) for x in (problem.query, problem.keys, problem.values))
+        if layer.project:
+            Q, K, V = (
+                x @ _numpy(p.weight).T + (0 if p.bias is None else _numpy(p.bias))
+                for x, p in ((Q, layer.project_query), (K, layer.project_keys), (V, layer.project_values))
+            )
+        seen = []
+        for h in range(H):
+            q, k, v = (np.split(x, H, axis=1)[h] for x in (Q, K, V))
+            seen.append(_head(problem, h, q, k, v, mask[b, h]))
+        context = np.concatenate([c for c, _ in seen], axis=1)
+        if layer.project:
+            output = layer.project_output
+            context = context @ _numpy(output.weight).T + (0 if output.bias is None else _numpy(output.bias))
+        contexts.append(context)
+        weights.append([a for _, a in seen])
+    return np.array(contexts), np.array(weights)
+
+
+def _head(problem, h, q, k, v, mask):
+    layer, M, N = problem.layer, len(q), len(k)
+    normalise = getattr(book, layer.normalise.__name__)
+    focus = np.ones((M, N))
+    if layer.local is not None:
+        if layer.local.kind == "m":
+            centres = np.arange(M) + (N - M if problem.options.get("causal") else 0)
+        else:
+            W, direction = _numpy(layer.local.weight[h]), _numpy(layer.local.direction[h, :, 0])
+            S = (mask > -np.inf).sum(1)
+            centres = np.array([book.predicted_centre(q[m], W, direction, S[m]) for m in range(M)])
+            focus = book.gaussian(centres, N, layer.local.window)
+        mask = mask + book.added(book.window(centres, N, layer.local.window))
+    _, weights = book.attention(q, k, v, _score(layer, h), mask, normalise, layer.temperature)
+    weights = weights * focus
+    return weights @ v, weights

@@ -1,0 +1,65 @@
+"""The command line as a person meets it."""
+
+import subprocess
+import sys
+
+import pytest
+
+import saccade
+
+
+def run(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "saccade", *words], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_help_and_import_do_not_load_torch():
+    code = (
+        "import sys, saccade\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+        "from typer.testing import CliRunner\n"
+        "from saccade.cli import app\n"
+        "result = CliRunner().invoke(app, ['--help'])\n"
+        "assert result.exit_code == 0 and 'demo' in result.output\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+        "saccade.attend\n"
+        "assert 'torch' in sys.modules\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_help():
+    ran = run("--help")
+    assert ran.returncode == 0
+    assert "demo" in ran.stdout
+
+
+def test_version():
+    assert run("--version").stdout == f"saccade {saccade.__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error():
+    ran = run("dmeo")
+    assert ran.returncode == 2
+    assert "dmeo" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_demo_walks_from_the_dictionary_to_attention():
+    ran = run("demo")
+    assert ran.returncode == 0, ran.stderr
+    assert "answer 3.2" in ran.stdout
+    assert [line[0] for line in ran.stdout.splitlines() if line[:2] in ("1.", "2.", "3.", "4.", "5.")] == list("12345")
+
+
+def test_every_public_name_is_there():
+    for name in saccade.__all__:
+        assert getattr(saccade, name).__module__.startswith("saccade.attention")
+    assert set(saccade.__all__) <= set(dir(saccade))
+
+
+@pytest.mark.parametrize("name", saccade.__all__)
+def test_every_public_name_has_a_docstring(name):
+    assert getattr(saccade, name).__doc__

@@ -1,0 +1,130 @@
+"""A mistake gets a ValueError that names the argument, what came and what was expected; never a shape error of torch."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import saccade
+from saccade import Attention, Residual, TransformerBlock, attend
+
+B, M, N, D = 2, 3, 5, 8
+Q, K, V = torch.randn(B, M, D), torch.randn(B, N, D), torch.randn(B, N, 4)
+
+
+def layer(**options):
+    return Attention(D, **options)
+
+
+BUILDING = {
+    "unknown score 'aditive'; did you mean 'additive'? (known: additive, concat, cosine, dot, general, location": {
+        "score": "aditive"
+    },
+    "unknown score 'xyzzy' (known:": {"score": "xyzzy"},
+    "heads: 3, expected a number that divides width=8": {"heads": 3},
+    "heads: 3, expected a number that divides query_width=8": {"heads": 3, "project": False},
+    "heads: 0, expected a number that divides query_width=8": {"heads": 0},
+    "score 'dot' needs queries and keys of one width, not 8 and 4": {"key_width": 4, "score": "dot"},
+    "hidden: only for score 'additive' or 'concat', not for 'dot'": {"score": "dot", "hidden": 3},
+    "hidden: 0, expected at least 1": {"score": "additive", "hidden": 0},
+    "beta: only for score 'cosine', not for a callable": {"score": lambda q, k: q @ k.mT, "beta": 2.0},
+    "learn_beta: only for score 'cosine'": {"learn_beta": True},
+    "max_length: score 'location' needs it": {"score": "location"},
+    "unknown normaliser 'softmx'; did you mean 'softmax'?": {"normalise": "softmx"},
+    "temperature: 0, expected a number above 0": {"temperature": 0},
+    "dropout: 1.5, expected a share": {"dropout": 1.5},
+    "unknown local attention 'q'": {"local": "q"},
+    "window: 0, expected at least 1": {"local": "m", "window": 0},
+    "window: only with local='m' or local='p'": {"window": 3},
+    "width: only with projections; add project=True": {"width": 16},
+    "bias: only with projections; add project=True": {"bias": True},
+    "width: 5, expected an even number": {"heads": 2, "width": 10, "rotary": True},
+}
+
+
+@pytest.mark.parametrize(("says", "options"), BUILDING.items(), ids=list(BUILDING))
+def test_building(says, options):
+    with pytest.raises(ValueError) as error:
+        layer(**options)
+    assert says in str(error.value)
+
+
+ASKING = {
+    "query: shape [2, 3, 7], expected [.., M, 8]": lambda: layer()(Q[..., :7], K),
+    "query: shape [8], expected [.., M, 8]": lambda: layer()(Q[0, 0], K),
+    "query: dtype torch.int64, expected a floating-point tensor": lambda: layer()(Q.long(), K),
+    "keys: width 7, expected 8": lambda: layer()(Q, K[..., :7]),
+    "keys: shape [8], expected at least two axes": lambda: layer()(Q, K[0, 0]),
+    "keys: dtype torch.int64": lambda: layer()(Q, K.long()),
+    "values: width 4, expected 8": lambda: layer()(Q, K, V),
+    "values: axes [2, 4], expected [2, 5], those of the keys": lambda: layer()(Q, K, K[:, :4]),
+    "keys: leading axes [1], expected [2], those of the query": lambda: layer()(Q, K[:1]),
+    "keys: leading axes [], expected [2]": lambda: layer()(Q, K[0]),
+    "keys: prepared for 2 heads, expected 4": lambda: layer(heads=4)(Q, layer(heads=2).prepare(K)),
+    "values: prepared keys bring their own": lambda: layer()(Q, layer().prepare(K), K),
+    "keys: 5 positions, but score 'location' was built with max_length=4": lambda: layer(score="location", max_length=4)(Q, K),
+    "mask: dtype torch.int64, expected torch.bool (True = may look) or a float": lambda: layer()(Q, K, mask=torch.ones(B, N).long()),
+    "mask: shape [5], expected [2, 5], [2, 3, 5] or [2, 1, 3, 5]": lambda: layer()(Q, K, mask=torch.ones(N) > 0),
+    "mask: shape [1, 1, 1, 1, 5], expected": lambda: layer()(Q, K, mask=torch.ones(1, 1, 1, 1, N) > 0),
+    "mask: shape [2, 4], expected [2, 5], or 1 in place of an axis": lambda: layer()(Q, K, mask=torch.ones(B, 4) > 0),
+    "mask: shape [3, 5], expected [2, 5]": lambda: layer()(Q, K, mask=torch.ones(M, N) > 0),
+    "mask: shape [2, 5, 3], expected [2, 3, 5]": lambda: layer()(Q, K, mask=torch.ones(B, N, M) > 0),
+    "mask: shape [2, 2, 3, 5], expected [2, 1, 3, 5]": lambda: layer()(Q, K, mask=torch.ones(B, 2, M, N) > 0),
+    "coverage: this layer was built without it": lambda: layer()(Q, K, coverage=torch.zeros(B, M, N)),
+    "coverage: torch.float32 of shape [2, 5], expected float of [2, 3, 5]": lambda: layer(coverage=True)(Q, K, coverage=torch.zeros(B, N)),
+    "positions: this layer does not use them": lambda: layer()(Q, K, positions=3),
+    "positions: shape [4], expected [2, 3], or 1 in place of an axis": lambda: layer(local="m")(Q, K, positions=torch.arange(4)),
+    "score: the callable returned [2, 1, 5, 3], expected a tensor of shape [2, 1, 3, 5]": lambda: layer(score=lambda q, k: k @ q.mT)(Q, K),
+    "score: the callable returned NoneType, expected a tensor": lambda: layer(score=lambda q, k: None)(Q, K),
+    "query: dtype torch.float64, keys torch.float32: expected one dtype": lambda: layer()(Q.double(), K),
+    "values: dtype torch.float64, keys torch.float32: expected one dtype": lambda: layer()(Q, K, K.double()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("says", "attempt"), ASKING.items(), ids=list(ASKING))
+def test_asking(says, attempt):
+    with pytest.raises(ValueError) as error:
+        attempt()
+    assert says in str(error.value)
+
+
+ATTENDING = {
+    "score 'additive' has parameters to learn: use saccade.Attention(..., score='additive')": {"score": "additive"},
+    "unknown score 'doot'; did you mean 'dot'?": {"score": "doot"},
+    "query: shape [2, 3, 8], expected [.., M, 7]": {"keys": K[..., :7]},
+    "values: axes [2, 4], expected [2, 5]": {"values": V[:, :4]},
+    "mask: shape [2, 1, 3, 5, 1], expected [2, 5], [2, 3, 5] or [2, 1, 3, 5]": {"mask": torch.ones(B, 1, M, N, 1) > 0},
+}
+
+
+@pytest.mark.parametrize(("says", "changes"), ATTENDING.items(), ids=list(ATTENDING))
+def test_attending(says, changes):
+    with pytest.raises(ValueError) as error:
+        attend(**{"query": Q, "keys": K, "values": V, **changes})
+    assert says in str(error.value)
+
+
+def test_blocks():
+    with pytest.raises(ValueError, match="memory: a block built with cross=True needs one"):
+        TransformerBlock(D, cross=True)(Q)
+    with pytest.raises(ValueError, match="memory: this block looks at itself alone"):
+        TransformerBlock(D)(Q, K)
+    with pytest.raises(ValueError, match="memory_width: only with cross=True"):
+        TransformerBlock(D, memory_width=3)
+    with pytest.raises(ValueError, match="unknown norm 'pst'; did you mean 'post'"):
+        Residual(D, norm="pst")
+
+
+def test_unknown_names_of_the_package():
+    with pytest.raises(AttributeError, match="no attribute 'Atention'"):
+        saccade.Atention  # noqa: B018
+
+
+@given(shape=st.lists(st.integers(0, 6), max_size=5), dtype=st.sampled_from([torch.bool, torch.float32, torch.int32]))
+def test_a_mask_either_fits_or_is_explained(shape, dtype):
+    mask = torch.ones(shape).to(dtype)
+    for ask in (lambda: layer(heads=2)(Q, K, mask=mask), lambda: layer(score="additive")(Q, K, mask=mask)):
+        try:
+            assert ask().context.shape == (B, M, D)
+        except ValueError as error:
+            assert str(error).startswith("mask: ")

@@ -1,0 +1,130 @@
+"""The additive kernel: C, torch blocks and the plain formula give the same scores and gradients."""
+
+import shutil
+
+import pytest
+import torch
+
+from saccade.attention import additive
+
+SHAPES = [(1, 1, 1, 1, 1), (2, 1, 3, 4, 5), (3, 2, 5, 7, 9), (2, 3, 17, 1, 8), (1, 2, 1, 33, 16), (5, 1, 6, 6, 64)]
+
+
+@pytest.fixture(params=["c", "blocks"])
+def way(request, monkeypatch):
+    """Each way of computing it, forced to cut up even small problems."""
+    if request.param == "blocks":
+        monkeypatch.setattr(additive, "_library", None)
+    elif additive._library is None:
+        pytest.skip("the C kernel was not compiled: no C compiler when saccade was installed")
+    monkeypatch.setattr(additive, "BLOCK", 40)
+    monkeypatch.setattr(additive, "PARALLEL", 1)
+    return request.param
+
+
+def inputs(shape, dtype=torch.float64, size=1.0):
+    B, H, M, N, P = shape
+    query, keys, direction = (torch.randn(s, dtype=dtype) * size for s in ((B, H, M, P), (B, H, N, P), (H, P)))
+    return query.requires_grad_(), keys.requires_grad_(), (direction / size).detach().requires_grad_()
+
+
+def test_a_compiler_at_hand_means_a_compiled_kernel():
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler on this machine")
+    assert additive.compiled()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_same_scores_and_gradients_as_the_plain_formula(way, shape, threads):
+    torch.set_num_threads(threads)
+    query, keys, direction = inputs(shape)
+    fast, plain = additive._in_blocks(query, keys, direction), additive._plain(query, keys, direction)
+    torch.testing.assert_close(fast, plain, rtol=1e-12, atol=1e-12)
+    grad = torch.randn_like(plain)
+    for ours, theirs in zip(
+        torch.autograd.grad(fast, (query, keys, direction), grad),
+        torch.autograd.grad(plain, (query, keys, direction), grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("size", [0.01, 1, 30, 200, 1e4, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_any_size_of_numbers(way, dtype, size):
+    """e^{2q} overflows at 44 in fp32; q and k of opposite sign must still cancel."""
+    query, keys, direction = inputs((2, 1, 3, 4, 5), dtype, size)
+    with torch.no_grad():
+        keys[0] = -query[0, :, :1]  # tanh(0) exactly, however large both are
+    fast = additive._in_blocks(query, keys, direction)
+    exact = additive._plain(query.double(), keys.double(), direction.double())
+    tolerance = 1e-12 if dtype is torch.float64 else 2e-6
+    scale = direction.detach().abs().sum().item()
+    torch.testing.assert_close(fast.double(), exact, rtol=0, atol=tolerance * scale * max(1, min(size, 10)))
+    assert all(g.isfinite().all() for g in torch.autograd.grad(fast.sum(), (query, keys, direction)))
+
+
+def test_fp32_is_as_exact_as_the_plain_formula_on_a_large_problem(way, monkeypatch):
+    monkeypatch.setattr(additive, "BLOCK", 1 << 16)
+    query, keys, direction = inputs((2, 1, 80, 90, 64), torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in (query, keys, direction)]
+    grad = torch.randn(2, 1, 80, 90)
+    truth = torch.autograd.grad(additive._plain(*exact), exact, grad.double())
+    for ours, true in zip(
+        torch.autograd.grad(additive._in_blocks(query, keys, direction), (query, keys, direction), grad),
+        truth,
+        strict=True,
+    ):
+        assert (ours - true).abs().max() < 1e-5 * true.abs().max()
+
+
+def test_nan_goes_through_and_nothing_else_becomes_nan(way):
+    query, keys, direction = inputs((1, 1, 3, 4, 5))
+    with torch.no_grad():
+        query[0, 0, 1, 2] = torch.nan
+    scores = additive._in_blocks(query, keys, direction)
+    assert scores[0, 0, 1].isnan().all()
+    assert scores[0, 0, [0, 2]].isfinite().all()
+
+
+def test_empty_tensors(way):
+    for shape in [(0, 1, 2, 3, 4), (2, 1, 0, 3, 4), (2, 1, 3, 0, 4)]:
+        query, keys, direction = inputs(shape)
+        scores = additive._in_blocks(query, keys, direction)
+        assert scores.shape == (shape[0], 1, shape[2], shape[3])
+        assert all((g == 0).all() for g in torch.autograd.grad(scores.sum(), (query, keys, direction)))
+
+
+def test_gradcheck(way):
+    assert torch.autograd.gradcheck(additive._in_blocks, inputs((2, 2, 3, 4, 5)))
+
+
+def test_second_derivatives(way):
+    assert torch.autograd.gradgradcheck(additive._in_blocks, inputs((2, 2, 2, 3, 2)))
+
+
+def test_opcheck(way):
+    """torch's own examination of a custom operator: schema, fake tensors, compiled."""
+    query, keys, direction = (x.detach() for x in inputs((2, 2, 3, 4, 5)))
+    torch.library.opcheck(torch.ops.saccade.additive_scores.default, (query, keys, direction))
+    grad = torch.randn(2, 2, 3, 4, dtype=torch.float64)
+    torch.library.opcheck(torch.ops.saccade.additive_scores_backward.default, (grad, query, keys, direction))
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0, 0), (0, None, None), (None, 1, None), (2, 0, 1), (None, None, 0)])
+def test_vmap(way, in_dims):
+    def some(shape, dim):
+        return torch.randn(*shape[:dim], 4, *shape[dim:]) if dim is not None else torch.randn(shape)
+
+    arguments = [some(s, d) for s, d in zip([(2, 2, 3, 5), (2, 2, 4, 5), (2, 5)], in_dims, strict=True)]
+    fast = torch.vmap(additive._in_blocks, in_dims)(*arguments)
+    plain = torch.vmap(additive._plain, in_dims)(*arguments)
+    torch.testing.assert_close(fast, plain)
+
+    def gradients(score):
+        total = lambda *a: score(*a).square().sum()  # noqa: E731
+        return torch.vmap(torch.func.grad(total, argnums=(0, 1, 2)), in_dims)(*arguments)
+
+    for ours, theirs in zip(gradients(additive._in_blocks), gradients(additive._plain), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
