@@ -13,7 +13,7 @@ def _numpy(x):
 def _score(layer: Attention, head: int):
     """f(q, k, n) of one head, from the layer's parameters."""
     parameters = {name: _numpy(p) for name, p in layer.score.named_parameters()}
-    at = {name: p[head] if p.ndim > 1 else p for name, p in parameters.items()}
+    at = parameters if layer.heads == 1 else {name: p[head] for name, p in parameters.items()}
     match type(layer.score).__name__:
         case "Dot":
             return lambda q, k, n: book.dot(q, k)
@@ -67,17 +67,19 @@ def answer(problem):
 
 def _head(problem, h, q, k, v, mask):
     layer, M, N = problem.layer, len(q), len(k)
-    normalise = getattr(book, layer.normalise.__name__)
+    normalise = getattr(book, layer.how.normalise.__name__)
     focus = np.ones((M, N))
     if layer.local is not None:
         if layer.local.kind == "m":
             centres = np.arange(M) + (N - M if problem.options.get("causal") else 0)
         else:
-            W, direction = _numpy(layer.local.weight[h]), _numpy(layer.local.direction[h, :, 0])
+            W, direction = (
+                _numpy(p if layer.heads == 1 else p[h]) for p in (layer.local.weight, layer.local.direction)
+            )
             S = (mask > -np.inf).sum(1)
-            centres = np.array([book.predicted_centre(q[m], W, direction, S[m]) for m in range(M)])
+            centres = np.array([book.predicted_centre(q[m], W, direction[:, 0], S[m]) for m in range(M)])
             focus = book.gaussian(centres, N, layer.local.window)
         mask = mask + book.added(book.window(centres, N, layer.local.window))
-    _, weights = book.attention(q, k, v, _score(layer, h), mask, normalise, layer.temperature)
+    _, weights = book.attention(q, k, v, _score(layer, h), mask, normalise, problem.temperature)
     weights = weights * focus
     return weights @ v, weights

@@ -27,6 +27,7 @@ class Problem:
     query: Tensor
     keys: Tensor
     values: Tensor
+    temperature: float = 1.0
     options: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -86,13 +87,13 @@ def layers(draw, scores=SCORES, dtypes=(torch.float64, torch.float32, torch.bflo
     value_width = heads * draw(st.integers(1, 4))
     torch.manual_seed(draw(st.integers(0, 2**16)))
     layer = Attention(query_width, key_width, value_width, **options)
-    return layer.to(draw(st.sampled_from(dtypes))).eval()
+    return layer.to(draw(st.sampled_from(dtypes))).eval(), options["temperature"]
 
 
 @st.composite
 def problems(draw, self_attention=False, square=False, masks=True, causal=None, **kinds):
     """A layer with inputs: sizes with M ≠ N, B = H and ones of everything; masks of every rank and kind."""
-    layer = draw(layers(**kinds))
+    layer, temperature = draw(layers(**kinds))
     free = torch.empty(
         0, dtype=draw(st.sampled_from(kinds.get("dtypes", list(TOLERANCE))))
     )  # a layer without parameters
@@ -112,4 +113,4 @@ def problems(draw, self_attention=False, square=False, masks=True, causal=None, 
             if draw(st.booleans()):
                 mask = torch.where(mask, torch.randn(shape, dtype=dtype), -torch.inf)
             options["mask"] = mask
-    return Problem(layer, query, keys, values, options)
+    return Problem(layer, query, keys, values, temperature, options)

@@ -109,8 +109,14 @@ def test_dropout_keeps_the_mean():
 
 
 def test_no_keys_at_all():
-    for score in ("dot", "additive"):
-        layer = Attention(4, score=score)
+    for options in (
+        {},
+        {"score": "additive"},
+        {"normalise": "sparsemax"},
+        {"normalise": "entmax15"},
+        {"normalise": "hard"},
+    ):
+        layer = Attention(4, **options)
         glance = layer(torch.randn(2, 3, 4), torch.randn(2, 0, 4), need_weights=True)
         assert (glance.context == 0).all()
         assert glance.weights.shape == (2, 1, 3, 0)

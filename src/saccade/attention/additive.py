@@ -26,10 +26,12 @@ RANGE = {torch.float32: 43.0, torch.float64: 353.0}  # |q| for which e^{±2q} is
 
 
 def additive_scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
-    """vᵀ tanh(q + k) for every pair: [.., H, M, P], [.., H, N, P], [H, P] → [.., H, M, N]."""
-    direction = direction.to(query.dtype)  # fp32 or fp64, however few bits the parameters have
+    """vᵀ tanh(q + k) for every pair: [.., H, M, P], [.., H, N, P], [H, P] or, for one head, [P] → [.., H, M, N]."""
+    if direction.dtype is not query.dtype:
+        direction = direction.to(query.dtype)  # fp32 or fp64, however few bits the parameters have
     if not torch.compiler.is_compiling() and query.numel() * keys.shape[-2] <= BLOCK:
         return _plain(query, keys, direction)  # a single block: nothing to save by cutting it up
+    direction = direction.view(-1, direction.shape[-1])  # [H, P]
     if query.dim() == 4:
         return _in_blocks(query, keys, direction)
     scores = _in_blocks(query.reshape(-1, *query.shape[-3:]), keys.reshape(-1, *keys.shape[-3:]), direction)
@@ -37,9 +39,11 @@ def additive_scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
 
 
 def _plain(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+    if direction.dim() == 1 and query.shape[-2] == 1:  # one head, one query: a decoder's step, which should cost little
+        return (torch.tanh(query + keys) @ direction).unsqueeze(-2)  # [.., 1, 1, N]
     hidden = torch.tanh(query.unsqueeze(-2) + keys.unsqueeze(-3))  # [.., H, M, N, P]
-    if direction.shape[0] == 1:
-        return hidden @ direction[0]  # [.., 1, M, N]
+    if direction.dim() == 1:
+        return hidden @ direction  # [.., 1, M, N]
     return (hidden * direction[:, None, None]).sum(-1)  # [.., H, M, N]
 
 

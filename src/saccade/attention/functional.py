@@ -3,7 +3,7 @@
 `look` is the one place where this happens; `attend` is its parameter-free form, `layer.Attention` the trained one.
 """
 
-import contextlib
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -46,99 +46,111 @@ def attend(
     Glance(context=tensor([[3.]]), weights=tensor([[0.3333, 0.3333, 0.3333]]))
     """
     values = keys if values is None else values
-    function = _score_without_parameters(score)
     check_memory(keys, values)
-    width = query.shape[-1] if isinstance(function, Custom) and query.dim() else keys.shape[-1]
-    lead = check_query(query, width, keys, keys.shape[:-2])
-    query, keys, values = query.unsqueeze(-3), keys.unsqueeze(-3), values.unsqueeze(-3)  # one head
+    width = query.shape[-1] if callable(score) and query.dim() else keys.shape[-1]
+    how = How.build(_score_without_parameters(score), width)
+    lead, queries = check_query(query, width, keys, keys.shape[:-2])
     if mask is not None:
-        mask = read_mask(mask, lead, 1, query.shape[-2], keys.shape[-2])
-    asked, prepared = function.ask(query), function.prepare(keys)
-    context, weights = look(function, asked, prepared, values, mask=mask, causal=causal, need_weights=need_weights)
+        mask = read_mask(mask, lead, 1, queries, keys.shape[-2])
+    asked, prepared = how.score.ask(query.unsqueeze(-3)), how.score.prepare(keys.unsqueeze(-3))  # one head
+    context, weights = look(how, asked, prepared, values.unsqueeze(-3), mask, causal, need_weights)
     return Glance(context.squeeze(-3), None if weights is None else weights.squeeze(-3))
 
 
+@dataclass(frozen=True, slots=True)
+class How:
+    """What stays the same from look to look."""
+
+    score: Score
+    factor: float  # what the score is multiplied by before it is normalised
+    normalise: Normaliser
+    fused: bool  # whether torch's fused kernel computes just this
+
+    @classmethod
+    def build(cls, score: Score, width: int, normalise: Normaliser = softmax, temperature: float = 1.0) -> "How":
+        """For queries of this width, those of one head."""
+        return cls(score, score.scale(width) / temperature, normalise, score.dot_like and normalise is softmax)
+
+
 def look(
-    score: Score,
+    how: How,
     query: Tensor,
     keys: Tensor,
     values: Tensor,
-    *,
     mask: Tensor | None = None,
     causal: bool = False,
     need_weights: bool = False,
-    temperature: float = 1.0,
-    normalise: Normaliser = softmax,
+    *,
     dropout: float = 0.0,
     bias: Tensor | None = None,
     focus: Tensor | None = None,
-) -> Glance:
+) -> tuple[Tensor, Tensor | None]:
     """One look, with query asked and keys prepared by the score, all with a head axis: [.., H, M, .], [.., H, N, .].
 
     `bias` is added to the scores; `focus` multiplies the weights after they were normalised. Both are [.., H, M, N].
     """
-    queries, length = query.shape[-2], keys.shape[-2]
-    if length == 0:
-        weights = query.new_zeros(*query.shape[:-1], 0) if need_weights else None
-        return Glance(values.new_zeros(*query.shape[:-1], values.shape[-1]), weights)
-    if causal and queries == 1:
-        causal = False  # aligned at the end, a single query sees everything
-    scale = score.scale(query.shape[-1])
-    if scale is not None and not need_weights and normalise is softmax and bias is None and focus is None:
-        return Glance(_fused(query, keys, values, mask, causal, scale=scale / temperature, dropout=dropout), None)
+    if how.fused and not need_weights and bias is None and focus is None:
+        return _fused(how.factor, query, keys, values, mask, causal, dropout), None
 
     if causal:
-        mask = both(mask, causal_mask(queries, length, query.device))
-    scores = _scores(score, query, keys, scale, temperature)  # [.., H, M, N]
+        mask = both(mask, causal_mask(query.shape[-2], keys.shape[-2], query.device))
+    scores = _scores(how, query, keys)  # [.., H, M, N]
     if bias is not None:
         scores = scores + bias
-    scores, empty = hide(scores, mask)
-    weights = normalise(scores)
+    scores, hidden = hide(scores, mask)
+    weights = how.normalise(scores)
     if focus is not None:
         weights = weights * focus
-    if empty is not None:
-        weights = weights.masked_fill(empty, 0)
-    weights = weights.to(values.dtype)
+    if hidden is not None:
+        weights = weights.masked_fill(hidden, 0)
+    if weights.dtype is not values.dtype:
+        weights = weights.to(values.dtype)
     dropped = F.dropout(weights, dropout) if dropout else weights
-    return Glance(dropped @ values, weights if need_weights else None)
+    return dropped @ values, weights if need_weights else None
 
 
-def _scores(score: Score, query: Tensor, keys: Tensor, scale: float | None, temperature: float) -> Tensor:
+def _scores(how: How, query: Tensor, keys: Tensor) -> Tensor:
     """E, in fp32 where the inputs have fewer bits: a softmax of rounded scores would not be the fused kernel's."""
-    rounding = not isinstance(score, Custom) and _autocasts(query)
-    with torch.autocast(query.device.type, enabled=False) if rounding else contextlib.nullcontext():
-        if query.dtype in HALF or keys.dtype in HALF:
-            query, keys = query.float(), keys.float()
-        if scale is None:
-            scores = score.compare(query, keys)
-            return scores if temperature == 1 else scores / temperature
-        factor = scale / temperature
-        return score.compare(query if factor == 1 else query * factor, keys)
+    score, factor = how.score, how.factor
+    if not isinstance(score, Custom) and _autocasts(query):
+        with torch.autocast(query.device.type, enabled=False):
+            return _scores(how, query, keys)
+    if query.dtype in HALF or keys.dtype in HALF:
+        query, keys = query.float(), keys.float()
+    if factor != 1 and score.dot_like:
+        return score.compare(query * factor, keys)  # the queries are fewer than the scores
+    scores = score.compare(query, keys)
+    if scores.dtype in HALF:
+        scores = scores.float()
+    return scores if factor == 1 else scores * factor
 
 
 def _fused(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, *, scale: float, dropout: float
+    factor: float, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, causal: bool, dropout: float
 ) -> Tensor:
     """scaled_dot_product_attention, which never builds the weights; a row that may look nowhere gives 0 there too."""
-    queries, length, width, value_width = query.shape[-2], keys.shape[-2], query.shape[-1], values.shape[-1]
-    if causal and (mask is not None or queries != length):  # torch would align the corner at the start
-        mask, causal = both(mask, causal_mask(queries, length, query.device)), False
+    shape, value_width = query.shape, values.shape[-1]
+    if causal:
+        queries, length = shape[-2], keys.shape[-2]
+        if queries == 1:
+            causal = False  # aligned at the end, a single query sees everything
+        elif mask is not None or queries != length:  # torch would align the corner at the start
+            mask, causal = both(mask, causal_mask(queries, length, query.device)), False
     if mask is not None and mask.dtype is not torch.bool:
         mask = mask.to(query.dtype)
-    if width != value_width and queries * length > LARGE:  # the fused kernel wants one width; zeros change nothing
-        wide = max(width, value_width)
+    if shape[-1] != value_width and shape[-2] * keys.shape[-2] > LARGE:  # it wants one width; zeros change nothing
+        wide = max(shape[-1], value_width)
         query, keys, values = (F.pad(x, (0, wide - x.shape[-1])) for x in (query, keys, values))
-    lead = query.shape[:-3]
-    if len(lead) != 1:  # it also wants exactly four axes
-        query, keys, values = (x.reshape(-1, *x.shape[-3:]) for x in (query, keys, values))
+    if len(shape) == 4:
+        context = F.scaled_dot_product_attention(query, keys, values, mask, dropout, causal, scale=factor)
+    else:  # it also wants four axes
+        lead = shape[:-3]
         if mask is not None and mask.dim() > 2:
             mask = mask.expand(*lead, *mask.shape[-3:]).reshape(-1, *mask.shape[-3:])
-    if mask is not None and mask.shape[-1] != length:
-        mask = mask.expand(*mask.shape[:-1], length)
-    context = F.scaled_dot_product_attention(query, keys, values, mask, dropout, causal, scale=scale)
-    if len(lead) != 1:
+        query, keys, values = (x.reshape(-1, *x.shape[-3:]) for x in (query, keys, values))
+        context = F.scaled_dot_product_attention(query, keys, values, mask, dropout, causal, scale=factor)
         context = context.reshape(*lead, *context.shape[-3:])
-    return context if context.shape[-1] == value_width else context[..., :value_width]
+    return context[..., :value_width] if shape[-1] > value_width else context
 
 
 def check_memory(keys: Tensor, values: Tensor) -> None:
@@ -150,29 +162,35 @@ def check_memory(keys: Tensor, values: Tensor) -> None:
             raise ValueError(f"{name}: dtype {x.dtype}, expected a floating-point tensor")
     if values.shape[:-1] != keys.shape[:-1]:
         raise ValueError(f"values: axes {list(values.shape[:-1])}, expected {list(keys.shape[:-1])}, those of the keys")
-    _check_dtype("values", values, keys)
+    if values.dtype != keys.dtype:
+        _explain_dtype("values", values, keys)
 
 
-def check_query(query: Tensor, width: int, keys: Tensor, keys_lead: Size) -> Size:
-    """A query must have this width and the keys' leading axes, which are returned."""
-    if query.dim() < 2 or query.shape[-1] != width:
-        raise ValueError(f"query: shape {list(query.shape)}, expected [.., M, {width}]")
-    if not query.is_floating_point():
-        raise ValueError(f"query: dtype {query.dtype}, expected a floating-point tensor")
-    _check_dtype("query", query, keys)
-    lead = query.shape[:-2]
+def check_query(query: Tensor, width: int, keys: Tensor, keys_lead: Size) -> tuple[Size, int]:
+    """A query must have this width and the keys' leading axes. Returns these, and how many queries there are."""
+    shape = query.shape
+    lead = shape[:-2]
+    if len(shape) < 2 or shape[-1] != width:
+        raise ValueError(f"query: shape {list(shape)}, expected [.., M, {width}]")
+    if query.dtype is not keys.dtype:
+        _explain_dtype("query", query, keys)
     if keys_lead != lead:
         raise ValueError(f"keys: leading axes {list(keys_lead)}, expected {list(lead)}, those of the query")
-    return lead
+    return lead, shape[-2]
 
 
-def _check_dtype(name: str, x: Tensor, keys: Tensor) -> None:
-    if x.dtype != keys.dtype and not _autocasts(x):
+def _explain_dtype(name: str, x: Tensor, keys: Tensor) -> None:
+    if not x.is_floating_point():
+        raise ValueError(f"{name}: dtype {x.dtype}, expected a floating-point tensor")
+    if not _autocasts(x):
         raise ValueError(f"{name}: dtype {x.dtype}, keys {keys.dtype}: expected one dtype")
 
 
 def _autocasts(x: Tensor) -> bool:
-    return torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type)
+    if x.is_cpu:
+        return torch.is_autocast_enabled("cpu")
+    device = x.device.type
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 _FREE: dict[str, Score] = {"dot": Dot(), "scaled_dot": ScaledDot(), "cosine": Cosine()}

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.functional import Glance, check_memory, check_query, look
+from saccade.attention.functional import Glance, How, check_memory, check_query, look
 from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
@@ -128,7 +128,8 @@ class Attention(nn.Module):
         self.rotary = Rotary(head_query) if rotary else None
         self.local = None if local is None else Local(local, 10 if window is None else window, heads, head_query)
         self.coverage_weight = nn.Parameter(torch.zeros(heads, 1, 1)) if coverage else None
-        self.normalise, self.temperature, self.dropout = NORMALISERS[normalise], temperature, dropout
+        self.how = How.build(self.score, head_query, NORMALISERS[normalise], temperature)
+        self.dropout = dropout
 
     def prepare(self, keys: Tensor, values: Tensor | None = None, *, start: int = 0) -> Prepared:
         """Everything that does not depend on the query, to be computed once and asked at every step.
@@ -167,15 +168,18 @@ class Attention(nn.Module):
         stand, as hypotheses of a beam do. `coverage`, [.., M, N] or [.., H, M, N], is the sum of the weights of earlier
         looks; None: nothing was looked at yet.
         """
-        prepared = keys if isinstance(keys, Prepared) else self.prepare(keys, values)
-        if prepared is keys and values is not None:
+        if not isinstance(keys, Prepared):
+            keys = self.prepare(keys, values)
+        elif values is not None:
             raise ValueError("values: prepared keys bring their own")
-        if prepared.keys.shape[-3] != self.heads:
-            raise ValueError(f"keys: prepared for {prepared.keys.shape[-3]} heads, expected {self.heads}")
-        lead = check_query(query, self.query_width, prepared.keys, prepared.keys.shape[:-3])
-        queries, length = query.shape[-2], prepared.keys.shape[-2]
+        memory, values = keys
+        heads, kept = self.heads, memory.shape  # [.., H, N, P]
+        if kept[-3] != heads:
+            raise ValueError(f"keys: prepared for {kept[-3]} heads, expected {heads}")
+        lead, queries = check_query(query, self.query_width, memory, kept[:-3])
+        length = kept[-2]
         if mask is not None:
-            mask = read_mask(mask, lead, self.heads, queries, length)
+            mask = read_mask(mask, lead, heads, queries, length)
         if self.project:
             query = self.project_query(query)
         query = self._split(query)  # [.., H, M, D/H]
@@ -193,22 +197,14 @@ class Attention(nn.Module):
         elif positions is not None:
             raise ValueError("positions: this layer does not use them; build it with rotary=True or local=")
         bias = None if coverage is None else self._coverage_bias(coverage, lead, queries, length)
+        dropout = self.dropout if self.training else 0.0
 
+        how = self.how
+        asked = how.score.ask(query)
         context, weights = look(
-            self.score,
-            self.score.ask(query),
-            prepared.keys,
-            prepared.values,
-            mask=mask,
-            causal=causal,
-            need_weights=need_weights,
-            temperature=self.temperature,
-            normalise=self.normalise,
-            dropout=self.dropout if self.training else 0.0,
-            bias=bias,
-            focus=focus,
+            how, asked, memory, values, mask, causal, need_weights, dropout=dropout, bias=bias, focus=focus
         )
-        context = context.squeeze(-3) if self.heads == 1 else context.transpose(-2, -3).flatten(-2)  # [.., M, D]
+        context = context.squeeze(-3) if heads == 1 else context.transpose(-2, -3).flatten(-2)  # [.., M, D]
         return Glance(self.project_output(context) if self.project else context, weights)
 
     def _divide(self, **widths: int) -> None:

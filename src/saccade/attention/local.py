@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.scores import per_head
+from saccade.attention.scores import matrix, per_head
 from saccade.errors import unknown
 
 LocalKind = Literal["m", "p"]
@@ -35,16 +35,15 @@ class Local(nn.Module):
             raise ValueError(f"window: {window}, expected at least 1")
         self.kind, self.window = kind, window
         if kind == "p":
-            bound = query_width**-0.5
-            self.weight = nn.Parameter(torch.empty(heads, query_width, query_width).uniform_(-bound, bound))
-            self.direction = nn.Parameter(torch.empty(heads, query_width, 1).uniform_(-bound, bound))
+            self.weight = matrix(heads, query_width, query_width)
+            self.direction = matrix(heads, query_width, 1)
 
     def forward(self, query: Tensor, positions: Tensor, mask: Tensor | None, keys: int) -> Nearby:
         """For query [.., H, M, D] at positions [.., 1, M], under a mask with the axes of the scores."""
         places = torch.arange(keys, device=query.device, dtype=torch.float32)  # [N]
         if self.kind == "m":
             return Nearby((places - positions.unsqueeze(-1)).abs() <= self.window, None)  # [.., 1, M, N]
-        visible = torch.full((), keys, device=query.device) if mask is None else _count(mask, keys)  # [.., H|1, M|1, 1]
+        visible = torch.full((), keys, device=query.device) if mask is None else _count(mask)  # [.., H|1, M|1, 1]
         aim = per_head(torch.tanh(per_head(query, self.weight)), self.direction)  # [.., H, M, 1]
         centre = visible * torch.sigmoid(aim)
         distance = places.to(centre.dtype) - centre  # [.., H, M, N]
@@ -52,6 +51,5 @@ class Local(nn.Module):
         return Nearby(near, torch.exp(-distance.square() / (2 * (self.window / 2) ** 2)))
 
 
-def _count(mask: Tensor, keys: int) -> Tensor:
-    visible = mask if mask.dtype is torch.bool else mask > -torch.inf
-    return visible.expand(*visible.shape[:-1], keys).sum(-1, keepdim=True)
+def _count(mask: Tensor) -> Tensor:
+    return (mask if mask.dtype is torch.bool else mask > -torch.inf).sum(-1, keepdim=True)

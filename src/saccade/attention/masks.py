@@ -7,25 +7,30 @@ more or fewer leading axes on the query, so on the mask. Boolean: True = may loo
 import torch
 from torch import Size, Tensor
 
+LOWEST = {dtype: torch.finfo(dtype).min for dtype in (torch.float32, torch.float64)}
+
 
 def read_mask(mask: Tensor, lead: Size, heads: int, queries: int, keys: int) -> Tensor:
-    """Checks a mask and gives it the axes of the scores: → [.., H|1, M|1, N|1]."""
+    """Checks a mask and gives it the axes of the scores: → [.., H|1, M|1, N]."""
+    shape, rank = mask.shape, len(lead)
+    if mask.dtype is torch.bool and shape == (*lead, keys):  # the usual one, at every step of a decoder
+        return mask.view(*lead, 1, 1, keys)
     if mask.dtype is not torch.bool and not mask.is_floating_point():
         raise ValueError(f"mask: dtype {mask.dtype}, expected torch.bool (True = may look) or a float that is added")
-    rank = len(lead)
-    match mask.dim() - rank:
+    match len(shape) - rank:
         case 1:
-            expected, axes = (*lead, keys), mask.unsqueeze(-2).unsqueeze(-2)
+            expected, axes = (*lead, keys), (*shape[:rank], 1, 1, shape[-1])
         case 2:
-            expected, axes = (*lead, queries, keys), mask.unsqueeze(-3)
+            expected, axes = (*lead, queries, keys), (*shape[:rank], 1, *shape[rank:])
         case 3:
-            expected, axes = (*lead, heads, queries, keys), mask
+            expected, axes = (*lead, heads, queries, keys), shape
         case _:
             shapes = [[*lead, keys], [*lead, queries, keys], [*lead, heads, queries, keys]]
-            raise ValueError(f"mask: shape {list(mask.shape)}, expected {shapes[0]}, {shapes[1]} or {shapes[2]}")
-    if any(came not in (1, wanted) for came, wanted in zip(mask.shape, expected, strict=True)):
-        raise ValueError(f"mask: shape {list(mask.shape)}, expected {list(expected)}, or 1 in place of an axis")
-    return axes
+            raise ValueError(f"mask: shape {list(shape)}, expected {shapes[0]}, {shapes[1]} or {shapes[2]}")
+    if shape != expected and any(came not in (1, wanted) for came, wanted in zip(shape, expected, strict=True)):
+        raise ValueError(f"mask: shape {list(shape)}, expected {list(expected)}, or 1 in place of an axis")
+    mask = mask.view(axes)
+    return mask if mask.shape[-1] == keys else mask.expand(*axes[:-1], keys)
 
 
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
@@ -47,14 +52,15 @@ def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 def hide(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Scores with −∞ where nobody may look, and the rows that may look nowhere: [.., H|1, M|1, 1].
+    """Scores that give no weight where nobody may look, and where that is: [.., H|1, M|1, N].
 
-    Such rows keep finite scores here, so that no NaN ever enters a gradient; their weights are put to 0 afterwards.
+    The lowest finite number stands in for −∞: a row that may look nowhere then has no NaN in its weights or gradients,
+    only weights that mean nothing, and whoever calls this puts the weights to 0 where nobody may look.
     """
     if mask is None:
         return scores, None
     if mask.dtype is torch.bool:
-        empty = ~mask.any(-1, keepdim=True)
-        return scores.masked_fill(~(mask | empty), -torch.inf), empty
-    empty = (mask == -torch.inf).all(-1, keepdim=True)
-    return scores + mask.masked_fill(empty, 0), empty
+        hidden = ~mask
+    else:
+        hidden, scores = mask == -torch.inf, scores + mask
+    return scores.masked_fill(hidden, LOWEST[scores.dtype]), hidden

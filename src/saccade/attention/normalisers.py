@@ -1,6 +1,6 @@
 """From scores to weights: each normaliser turns a row of scores into shares of one.
 
-A score of −∞ gets the weight 0. Rows that are −∞ throughout never come here (see masks.py).
+Where nobody may look the score is the lowest finite number (see masks.py), and gets the weight 0.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,8 @@ def softmax(scores: Tensor) -> Tensor:
 
 def sparsemax(scores: Tensor) -> Tensor:
     """The nearest point of the simplex (Martins & Astudillo 2016): max(x − τ, 0), and most positions get nothing."""
+    if scores.shape[-1] == 0:
+        return scores
     x, support, _ = _sorted_support(scores, lambda total, _squares, count: (total - 1) / count)
     tau = (torch.where(support, x, 0).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
     return torch.where(support, x - tau, 0)
@@ -25,6 +27,8 @@ def sparsemax(scores: Tensor) -> Tensor:
 
 def entmax15(scores: Tensor) -> Tensor:
     """Half-way between the two (Peters et al. 2019): max(x/2 − τ, 0)²."""
+    if scores.shape[-1] == 0:
+        return scores
     x, support, count = _sorted_support(scores / 2, _tau15)
     kept = torch.where(support, x, 0)
     tau = _tau15(kept.sum(-1, keepdim=True), kept.square().sum(-1, keepdim=True), count)
@@ -33,6 +37,8 @@ def entmax15(scores: Tensor) -> Tensor:
 
 def hard(scores: Tensor) -> Tensor:
     """All on the best position; the gradient is that of the softmax (straight-through)."""
+    if scores.shape[-1] == 0:
+        return scores
     soft = softmax(scores)
     best = torch.zeros_like(soft).scatter(-1, scores.argmax(-1, keepdim=True), 1.0)
     return best + (soft - soft.detach())  # the bracket is exactly 0
@@ -52,7 +58,7 @@ def _sorted_support(
     The k largest are the support while the smallest of them lies above the threshold that they alone would give.
     Only that choice is made without gradients: the closed forms above, written over the support, have the right ones.
     """
-    x = (scores - scores.amax(-1, keepdim=True)).clamp(min=-2)  # nothing 1 under the largest ever gets weight
+    x = (scores - scores.detach().amax(-1, keepdim=True)).clamp(min=-2)  # nothing 1 under the largest ever gets weight
     with torch.no_grad():
         ordered = x.sort(-1, descending=True).values
         count = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)

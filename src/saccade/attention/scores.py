@@ -7,7 +7,7 @@ Each is three small steps, so that what concerns the keys alone is done once per
     compare(asked, prepared) the scores E
 
 All tensors carry a head axis: query [.., H, M, Dq], keys [.., H, N, Dk], E [.., H, M, N]. A score that is a dot
-product once both sides are prepared says so by its `scale`; one fused kernel then serves them all.
+product once both sides are prepared is `dot_like`; one fused kernel then serves them all.
 """
 
 import math
@@ -26,8 +26,10 @@ ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 class Score(nn.Module):
     """What the seven scores have in common: with nothing changed, this is the dot product."""
 
-    def scale(self, width: int) -> float | None:
-        """What the dot product of the prepared sides is multiplied by; None where it is not a dot product."""
+    dot_like = True  # a dot product, once both sides are prepared
+
+    def scale(self, width: int) -> float:
+        """What that dot product is multiplied by."""
         return 1.0
 
     def prepare(self, keys: Tensor) -> Tensor:
@@ -56,7 +58,7 @@ class General(Score):
 
     def __init__(self, heads: int, query_width: int, key_width: int) -> None:
         super().__init__()
-        self.weight = _matrix(heads, query_width, key_width)
+        self.weight = matrix(heads, query_width, key_width)
 
     def prepare(self, keys: Tensor) -> Tensor:
         return per_head(keys, self.weight.mT)  # W k: [.., H, N, Dq]
@@ -67,26 +69,29 @@ class Cosine(Score):
 
     def __init__(self, heads: int = 1, beta: float = 1.0, learned: bool = False) -> None:
         super().__init__()
-        self.beta: float | nn.Parameter = nn.Parameter(torch.full((heads, 1, 1), beta)) if learned else beta
+        self.beta = nn.Parameter(torch.full((heads, 1, 1), beta)) if learned else float(beta)
+
+    def scale(self, width: int) -> float:
+        return self.beta if isinstance(self.beta, float) else 1.0
 
     def prepare(self, keys: Tensor) -> Tensor:
         return F.normalize(keys, dim=-1)
 
     def ask(self, query: Tensor) -> Tensor:
-        return F.normalize(query, dim=-1) * self.beta
+        query = F.normalize(query, dim=-1)
+        return query if isinstance(self.beta, float) else query * self.beta
 
 
 class Additive(Score):
     """vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015)."""
 
+    dot_like = False
+
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
-        self.query_weight = _matrix(heads, query_width, hidden)
-        self.key_weight = _matrix(heads, key_width, hidden)
+        self.query_weight = matrix(heads, query_width, hidden)
+        self.key_weight = matrix(heads, key_width, hidden)
         self.direction = _direction(heads, hidden)
-
-    def scale(self, width: int) -> None:
-        return None
 
     def prepare(self, keys: Tensor) -> Tensor:
         return per_head(keys, self.key_weight)  # [.., H, N, P]
@@ -101,20 +106,19 @@ class Additive(Score):
 class Concat(Score):
     """vᵀ tanh(W [q; k]): one matrix over the joined vector, which is the sum of what its two parts do."""
 
+    dot_like = False
+
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
         self.query_width = query_width
-        self.weight = _matrix(heads, query_width + key_width, hidden)
+        self.weight = matrix(heads, query_width + key_width, hidden)
         self.direction = _direction(heads, hidden)
 
-    def scale(self, width: int) -> None:
-        return None
-
     def prepare(self, keys: Tensor) -> Tensor:
-        return per_head(keys, self.weight[:, self.query_width :])  # [.., H, N, P]
+        return per_head(keys, self.weight[..., self.query_width :, :])  # [.., H, N, P]
 
     def ask(self, query: Tensor) -> Tensor:
-        return per_head(query, self.weight[:, : self.query_width])  # [.., H, M, P]
+        return per_head(query, self.weight[..., : self.query_width, :])  # [.., H, M, P]
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
@@ -123,12 +127,11 @@ class Concat(Score):
 class Location(Score):
     """(W q)_n (Luong et al. 2015): the query alone says which positions it wants."""
 
+    dot_like = False
+
     def __init__(self, heads: int, query_width: int, max_length: int) -> None:
         super().__init__()
-        self.weight = _matrix(heads, query_width, max_length)
-
-    def scale(self, width: int) -> None:
-        return None
+        self.weight = matrix(heads, query_width, max_length)
 
     def ask(self, query: Tensor) -> Tensor:
         return per_head(query, self.weight)  # [.., H, M, max_length]
@@ -137,18 +140,17 @@ class Location(Score):
         length, built = keys.shape[-2], query.shape[-1]
         if length > built:
             raise ValueError(f"keys: {length} positions, but score 'location' was built with max_length={built}")
-        return query[..., :length]
+        return query[..., :length] if length < built else query
 
 
 class Custom(Score):
     """Any callable (Q [.., M, Dq], K [.., N, Dk]) → [.., M, N]."""
 
+    dot_like = False
+
     def __init__(self, function: ScoreFunction) -> None:
         super().__init__()
         self.function = function  # a module among these is registered, and so trained
-
-    def scale(self, width: int) -> None:
-        return None
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         scores = self.function(query, keys)
@@ -219,17 +221,19 @@ def _check_options(score: str | ScoreFunction, **given: float | None) -> None:
 
 
 def per_head(x: Tensor, weight: Tensor) -> Tensor:
-    """x W for each head: [.., H, M, D], [H, D, P] → [.., H, M, P]."""
-    if weight.shape[0] == 1:
-        return x @ weight[0]  # one product over all rows; a batched one would copy W for every example
+    """x W for each head: [.., H, M, D], [H, D, P] or, for one head, [D, P] → [.., H, M, P]."""
+    if weight.dim() == 2:
+        return x @ weight
     return torch.einsum("...hmd,hdp->...hmp", x, weight)
 
 
-def _matrix(heads: int, rows: int, columns: int) -> nn.Parameter:
-    bound = (6 / (rows + columns)) ** 0.5  # Glorot, for each head on its own
-    return nn.Parameter(torch.empty(heads, rows, columns).uniform_(-bound, bound))
+def matrix(heads: int, rows: int, columns: int) -> nn.Parameter:
+    """W as the papers have it, [rows, columns], and one for each head if there are several."""
+    bound = (6 / (rows + columns)) ** 0.5  # Glorot
+    shape = (rows, columns) if heads == 1 else (heads, rows, columns)
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
 
 def _direction(heads: int, hidden: int) -> nn.Parameter:
     bound = hidden**-0.5
-    return nn.Parameter(torch.empty(heads, hidden).uniform_(-bound, bound))
+    return nn.Parameter(torch.empty(hidden if heads == 1 else (heads, hidden)).uniform_(-bound, bound))
