@@ -103,6 +103,35 @@ def dot_like(score: str, shape: tuple[int, int, int, int], backward: bool, weigh
     return {"saccade": wrap(ours), "bare": wrap(bare)}
 
 
+# --- Layers of others -------------------------------------------------------------------------------------------------
+
+
+def keras_additive(shape: tuple[int, int, int, int]) -> Contenders:
+    from keras import layers  # noqa: PLC0415  (with its torch backend; see main)
+
+    B, M, N, D = shape
+    theirs = layers.AdditiveAttention()
+    query, keys = leaf(B, M, D), leaf(B, N, D)
+    theirs([query, keys])  # builds it
+    ours = Attention(D, score="additive", hidden=D)
+    return {
+        "saccade": forward_backward(lambda: ours(query, keys).context, [query, keys, *ours.parameters()]),
+        "Keras": forward_backward(lambda: theirs([query, keys]), [query, keys]),
+    }
+
+
+def multi_head(shape: tuple[int, int, int, int], weights: bool) -> Contenders:
+    B, M, N, D = shape
+    theirs = torch.nn.MultiheadAttention(D, 8, batch_first=True)
+    ours = Attention(D, heads=8, bias=True)
+    query, keys = leaf(B, M, D), leaf(B, N, D)
+    inputs = [query, keys, *ours.parameters(), *theirs.parameters()]
+    return {
+        "saccade": forward_backward(lambda: ours(query, keys, need_weights=weights).context, inputs),
+        "torch": forward_backward(lambda: theirs(query, keys, keys, need_weights=weights)[0], inputs),
+    }
+
+
 # --- One decoding step: M = 1, keys prepared before -------------------------------------------------------------------
 
 
@@ -175,7 +204,7 @@ for _score in DOT_LIKE:
             )
 for _score in DOT_LIKE:
     for _shape in (LARGE, SMALL):
-        TIMED[f"{_score} {_shape} forward+backward with weights"] = (
+        TIMED[f"{_score} {_shape} forward+backward, with weights"] = (
             "weights",
             lambda s=_score, x=_shape: dot_like(s, x, True, weights=True),
             "≤ 1.1×",
@@ -188,6 +217,15 @@ for _score in [*DOT_LIKE, "additive", "concat", "location"]:
                 lambda s=_score, b=_size, m=_masked: step(s, b, m),
                 _target,
             )
+
+for _shape in (LARGE, SMALL):
+    TIMED[f"Keras AdditiveAttention {_shape}"] = ("peers", lambda x=_shape: keras_additive(x), "")
+    for _weights in (False, True):
+        TIMED[f"torch.nn.MultiheadAttention, 8 heads {_shape}{', with weights' if _weights else ''}"] = (
+            "peers",
+            lambda x=_shape, w=_weights: multi_head(x, w),
+            "",
+        )
 
 PEAKS: dict[str, Callable[[], Contenders]] = {}
 for _score in ("additive", "concat"):
@@ -252,6 +290,7 @@ def report(seconds: float) -> str:
         "additive": ("Additive and concat, against the broadcast that builds B×M×N×H", "times faster"),
         "dot": ("Dot-like scores without weights, against bare `scaled_dot_product_attention`", "times as long"),
         "weights": ("With weights, against plain softmax(QKᵀ)V", "times as long"),
+        "peers": ("Against layers of others, forward+backward", "times faster"),
         "step": (
             "One decoding step with prepared keys, M=1, N=25, D=256, against the bare operations",
             "times as long",
@@ -263,7 +302,7 @@ def report(seconds: float) -> str:
             if row_kind != kind:
                 continue
             ours, other = times(make(), seconds).values()
-            ratio = other / ours if kind == "additive" else ours / other
+            ratio = other / ours if unit == "times faster" else ours / other
             lines.append(f"| {key} | {ours:.3f} | {other:.3f} | {ratio:.2f} | {target} |")
             print(lines[-1], file=sys.stderr)
     lines += ["", "### Peak extra memory, MB", "", "| | saccade | other | ratio | target |", "|---|---|---|---|---|"]
@@ -300,5 +339,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "2")
+    os.environ.setdefault("KERAS_BACKEND", "torch")
     main()
