@@ -19,6 +19,7 @@ class Residual(nn.Module):
         pre     x + f(norm(x))        the gradient of the sum always has a straight way down
         post    norm(x + f(x))        as in Vaswani et al. 2017
 
+    >>> import torch
     >>> Residual(4)(torch.ones(2, 4), lambda x: 0 * x)
     tensor([[1., 1., 1., 1.],
             [1., 1., 1., 1.]])
@@ -59,6 +60,7 @@ class TransformerBlock(nn.Module):
 
     An encoder block has no memory; a decoder block is built with `cross=True`, and asked with `causal=True`.
 
+    >>> import torch
     >>> block = TransformerBlock(8, heads=2)
     >>> block(torch.randn(3, 5, 8)).output.shape
     torch.Size([3, 5, 8])
