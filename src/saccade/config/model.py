@@ -1,0 +1,58 @@
+"""What a model is made of."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveInt, model_validator
+
+from saccade.config.base import Config
+
+Family = Literal["seq2seq", "bahdanau", "luong", "transformer"]
+Cell = Literal["rnn", "gru", "lstm"]
+Score = Literal["additive", "concat", "cosine", "dot", "general", "location", "scaled_dot"]
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class ModelConfig(Config):
+    """What a model is made of."""
+
+    family: Family = Field(
+        "luong", description="Without attention (seq2seq), or with it: who asks, and what becomes of the answer."
+    )
+    width: PositiveInt = Field(
+        256, description="Width of states: of the decoder, and of the encoder with its directions together."
+    )
+    embedding: PositiveInt | None = Field(
+        None, description="Width of word vectors of a recurrent model; the width, if not given."
+    )
+    layers: PositiveInt = Field(1, description="Layers of the encoder, and of the decoder.")
+    dropout: Share = Field(0.2, description="Share of the features that training leaves out.")
+    tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
+
+    cell: Cell = Field("lstm", description="Recurrent cell: plain RNN, GRU or LSTM.")
+    bidirectional: bool = Field(True, description="Whether a recurrent encoder also reads from the right.")
+    residual: bool = Field(False, description="Whether recurrent layers above the first add to what they were given.")
+    score: Score = Field("general", description="How a recurrent decoder compares its state with the memory.")
+    heads: PositiveInt = Field(1, description="How many looks are taken side by side.")
+    feed: bool = Field(True, description="Luong: whether the decoder is also fed what it made of its last glance.")
+    coverage: bool = Field(
+        False, description="Whether attention minds what it looked at before; recurrent decoders only."
+    )
+    max_length: PositiveInt = Field(512, description="The longest source for score location and learned positions.")
+
+    hidden: PositiveInt | None = Field(
+        None, description="Transformer: width inside the feed-forward part; four times the width, if not given."
+    )
+    norm: Literal["pre", "post"] = Field("pre", description="Transformer: normalise before each part or after.")
+    positions: Literal["sinusoidal", "learned", "rotary"] = Field(
+        "sinusoidal", description="Transformer: how it knows the order."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"heads: {self.heads}, expected a number that divides width={self.width}")
+        if self.bidirectional and self.family != "transformer" and self.width % 2:
+            raise ValueError(f"width: {self.width}, expected an even number, half for each direction")
+        if self.tied and self.family != "transformer" and (self.embedding or self.width) != self.width:
+            raise ValueError(f"tied: needs embedding={self.embedding} and width={self.width} to be equal")
+        return self

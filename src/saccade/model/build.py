@@ -1,0 +1,42 @@
+"""From a config to a model, on one page."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.config import ModelConfig
+from saccade.model.decoders import BahdanauDecoder, Decoder, LuongDecoder, Seq2SeqDecoder, TransformerDecoder
+from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
+from saccade.model.memory import Memory
+
+
+class Model(nn.Module):
+    """An encoder that reads, a decoder that writes."""
+
+    def __init__(self, encoder: nn.Module, decoder: Decoder) -> None:
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
+        """Reads a batch of sources, tokens [B, N], and prepares what the decoder will look at."""
+        return self.decoder.prepare(self.encoder(tokens, mask))
+
+    def forward(
+        self, tokens: Tensor, mask: Tensor, given: Tensor, wanted: Tensor, real: Tensor, smoothing: float = 0.0
+    ) -> Tensor:
+        """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones."""
+        hidden = self.decoder(self.encode(tokens, mask), given).hidden  # [B, T, D]
+        logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
+        return F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
+
+
+def build(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Model:
+    """The model that a config describes."""
+    match config.family:
+        case "seq2seq":
+            return Model(RecurrentEncoder(config, source_vocabulary), Seq2SeqDecoder(config, target_vocabulary))
+        case "bahdanau":
+            return Model(RecurrentEncoder(config, source_vocabulary), BahdanauDecoder(config, target_vocabulary))
+        case "luong":
+            return Model(RecurrentEncoder(config, source_vocabulary), LuongDecoder(config, target_vocabulary))
+        case "transformer":
+            return Model(TransformerEncoder(config, source_vocabulary), TransformerDecoder(config, target_vocabulary))

@@ -1,0 +1,111 @@
+"""Encoders: token numbers [B, N] and a mask [B, N] → a Memory."""
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention import Learned, Sinusoidal, TransformerBlock
+from saccade.config import ModelConfig
+from saccade.model.memory import Memory
+from saccade.model.recurrent import Recurrent, each
+
+
+class RecurrentEncoder(nn.Module):
+    """Reads the source from the left and, if it has two directions, from the right.
+
+        h_j = [forward h_j; backward h_j]        the summary: both readers' last states
+
+    The reader from the right gets each sentence turned round within its own length, so padding comes last for both of
+    them and touches nothing.
+    """
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        embedding = config.embedding or config.width
+        self.embed = nn.Embedding(vocabulary, embedding)
+        nn.init.normal_(self.embed.weight, std=embedding**-0.5)
+        directions = 2 if config.bidirectional else 1
+        self.residual = config.residual
+        self.layers = nn.ModuleList(
+            nn.ModuleList(
+                Recurrent(config.cell, embedding if i == 0 else config.width, config.width // directions)
+                for _ in range(directions)
+            )
+            for i in range(config.layers)
+        )
+        self.drop = nn.Dropout(config.dropout)
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        lengths = mask.sum(1)  # [B]
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        turned = torch.where(mask, lengths.unsqueeze(1) - 1 - places, places)  # [B, N]: its own inverse
+        last = (lengths - 1).clamp(min=0)
+
+        x = self.drop(self.embed(tokens))  # [B, N, E]
+        ends: list[Tensor] = []
+        for i, readers in enumerate(each(self.layers, nn.ModuleList)):
+            heard = []
+            ends = []
+            for direction, reader in enumerate(each(readers, Recurrent)):
+                given = x if direction == 0 else _gather(x, turned)
+                y, _ = reader(given, reader.start(len(tokens), like=given))  # [B, N, D]
+                ends.append(y[torch.arange(len(tokens), device=y.device), last])  # [B, D]
+                heard.append(y if direction == 0 else _gather(y, turned))
+            y = torch.cat(heard, -1)
+            x = self.drop(y + x if self.residual and i > 0 else y)  # [B, N, D]
+        states = x * mask.unsqueeze(-1)
+        return Memory(states, states, mask, self.drop(torch.cat(ends, -1)))
+
+
+class TransformerEncoder(nn.Module):
+    """Every word looks at every other, layer after layer; the summary is the mean of what came out."""
+
+    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(vocabulary, config.width)
+        nn.init.normal_(self.embed.weight, std=config.width**-0.5)
+        self.positions = position_code(config)
+        self.blocks = nn.ModuleList(transformer_block(config, cross=False) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
+        self.drop = nn.Dropout(config.dropout)
+        self.scale = config.width**0.5
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+        x = self.drop(self.positions(self.embed(tokens) * self.scale))  # [B, N, D]
+        for block in each(self.blocks, TransformerBlock):
+            x = block(x, mask=mask).output
+        states = self.norm(x) * mask.unsqueeze(-1)
+        summary = states.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
+        return Memory(states, states, mask, summary)
+
+
+def transformer_block(config: ModelConfig, cross: bool) -> TransformerBlock:
+    return TransformerBlock(
+        config.width,
+        heads=config.heads,
+        hidden=config.hidden,
+        cross=cross,
+        norm=config.norm,
+        rotary=config.positions == "rotary",
+        dropout=config.dropout,
+    )
+
+
+def position_code(config: ModelConfig) -> nn.Module:
+    match config.positions:
+        case "sinusoidal":
+            return Sinusoidal(config.width)
+        case "learned":
+            return Learned(config.width, config.max_length)
+    return Unplaced()
+
+
+class Unplaced(nn.Module):
+    """Rotary positions are put in by the attention layers themselves."""
+
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        return x
+
+
+def _gather(x: Tensor, order: Tensor) -> Tensor:
+    """x [B, N, D] in the order [B, N]."""
+    return x.gather(1, order.unsqueeze(-1).expand(-1, -1, x.shape[-1]))

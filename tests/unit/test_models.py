@@ -1,0 +1,158 @@
+"""Encoders and decoders: one step at a time is the same as all at once, alone the same as in a batch."""
+
+import itertools
+
+import pytest
+import torch
+from problems import SCORES, assert_equal
+
+from saccade.config import ModelConfig
+from saccade.model import build
+
+V_SOURCE, V_TARGET = 11, 13
+RECURRENT = [
+    *({"family": "seq2seq", "cell": c, "bidirectional": b} for c in ("rnn", "gru", "lstm") for b in (False, True)),
+    *({"family": f, "score": s} for f in ("bahdanau", "luong") for s in SCORES),
+    *(
+        {"family": f, "cell": c, "layers": 2, "residual": True}
+        for f in ("bahdanau", "luong")
+        for c in ("rnn", "gru", "lstm")
+    ),
+    *(
+        {"family": f, "heads": 2, "coverage": True, "score": s}
+        for f in ("bahdanau", "luong")
+        for s in ("additive", "dot")
+    ),
+    *({"family": "luong", "feed": False, "score": s, "tied": True} for s in SCORES),
+    {"family": "luong", "feed": False, "coverage": True},
+    {"family": "luong", "embedding": 6},
+]
+TRANSFORMERS = [
+    {"family": "transformer", "heads": 2, "layers": 2, "norm": norm, "positions": positions, "tied": True}
+    for norm, positions in itertools.product(("pre", "post"), ("sinusoidal", "learned", "rotary"))
+]
+ALL = RECURRENT + TRANSFORMERS
+
+
+def name(settings):
+    return "-".join(str(v) if not isinstance(v, bool) else k if v else f"no {k}" for k, v in settings.items())
+
+
+@pytest.fixture(params=ALL, ids=map(name, ALL))
+def model(request):
+    config = ModelConfig.read({"width": 8, "dropout": 0.3, "max_length": 20, **request.param})
+    model = build(config, V_SOURCE, V_TARGET).double().eval()
+    for parameter in model.parameters():  # zeros (biases, coverage) would hide mistakes
+        torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def sources():
+    tokens = torch.randint(1, V_SOURCE, (3, 6))
+    mask = torch.arange(6) < torch.tensor([[6], [3], [1]])
+    return torch.where(mask, tokens, 0), mask
+
+
+def test_step_by_step_is_all_at_once(model):
+    memory = model.encode(*sources())
+    targets = torch.randint(V_TARGET, (3, 5))
+    outputs = model.decoder(memory, targets, need_weights=True)
+    logits = model.decoder.readout(outputs.hidden)
+    assert_equal(model.decoder(memory, targets).hidden, outputs.hidden)
+    state = model.decoder.init(memory)
+    for t in range(5):
+        step = model.decoder.step(memory, state, targets[:, t : t + 1])
+        state = step.state
+        assert_equal(step.logits[:, 0], logits[:, t])
+        if outputs.weights is None:
+            assert step.weights is None
+        else:
+            assert_equal(step.weights[:, 0], outputs.weights[:, t])
+            assert_equal(step.weights.sum(-1), torch.ones_like(step.weights.sum(-1)))
+
+
+def test_padding_is_invisible(model):
+    tokens, mask = sources()
+    targets = torch.randint(V_TARGET, (3, 4))
+    together = model.decoder(model.encode(tokens, mask), targets, need_weights=True)
+    for b in range(3):
+        n = int(mask[b].sum())
+        alone = model.decoder(
+            model.encode(tokens[b : b + 1, :n], mask[b : b + 1, :n]), targets[b : b + 1], need_weights=True
+        )
+        assert_equal(alone.hidden[0], together.hidden[b])
+        if alone.weights is not None:
+            assert_equal(alone.weights[0], together.weights[b, ..., :n])
+            assert (together.weights[b, ..., n:] == 0).all()
+
+
+def test_hypotheses_are_each_as_if_alone(model):
+    memory = model.encode(*sources())
+    words = torch.randint(V_TARGET, (3, 4, 3))  # [B, K, t]
+    beam = model.decoder.init(memory, 4)
+    for t in range(3):
+        step = model.decoder.step(memory, beam, words[:, :, t])
+        beam = step.state
+    for k in range(4):
+        state = model.decoder.init(memory)
+        for t in range(3):
+            alone = model.decoder.step(memory, state, words[:, k : k + 1, t])
+            state = alone.state
+        assert_equal(step.logits[:, k], alone.logits[:, 0])
+
+
+def test_hypotheses_change_places_and_sentences_leave(model):
+    memory = model.encode(*sources())
+    first = model.decoder.step(memory, model.decoder.init(memory, 2), torch.tensor([[1, 2], [3, 4], [5, 6]]))
+    rows, order = torch.tensor([0, 2]), torch.tensor([[1, 1], [1, 0]])
+    state = first.state.select(rows).reorder(order)
+    words = torch.tensor([[7, 8], [9, 10]])
+    after = model.decoder.step(memory.select(rows), state, words)
+    straight = {
+        (b, k): model.decoder.step(memory, first.state, torch.full((3, 2), w))
+        for b, k, w in [(0, 0, 7), (0, 1, 8), (1, 0, 9), (1, 1, 10)]
+    }
+    for (b, k), step in straight.items():
+        assert_equal(after.logits[b, k], step.logits[rows[b], order[b, k]])
+
+
+def test_it_learns_a_little(model):
+    """One batch, forty steps: the loss falls, and every parameter was reached by the gradient."""
+    model = model.float()  # without dropout: what is tested is the way of the gradient
+    for parameter in model.parameters():
+        torch.nn.init.uniform_(parameter, -0.3, 0.3)
+    tokens, mask = sources()
+    given, wanted = torch.randint(V_TARGET, (3, 5)), torch.randint(V_TARGET, (3, 5))
+    real = torch.arange(5) < torch.tensor([[5], [2], [4]])
+    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for _ in range(40):
+        optimiser.zero_grad()
+        loss = model(tokens, mask, given, wanted, real) / real.sum()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_the_loss_sees_real_words_only(model):
+    tokens, mask = sources()
+    given, wanted = torch.randint(V_TARGET, (3, 5)), torch.randint(V_TARGET, (3, 5))
+    real = torch.arange(5) < torch.tensor([[5], [2], [4]])
+    total = model(tokens, mask, given, wanted, real)
+    logits = model.decoder.readout(model.decoder(model.encode(tokens, mask), given).hidden)
+    by_hand = -sum(logits[b, t].log_softmax(-1)[wanted[b, t]] for b in range(3) for t in range(5) if real[b, t])
+    assert_equal(total, by_hand)
+    assert_equal(total, model(tokens, mask, given, torch.where(real, wanted, 0), real))
+
+
+def test_a_misspelt_setting_is_named():
+    with pytest.raises(ValueError, match="unknown key 'famly'; did you mean 'family'"):
+        ModelConfig.read({"famly": "luong"})
+    with pytest.raises(
+        ValueError, match="config: family: Input should be 'seq2seq', 'bahdanau', 'luong' or 'transformer'"
+    ):
+        ModelConfig.read({"family": "bahdanaw"})
+    with pytest.raises(ValueError, match="heads: 3, expected a number that divides width=8"):
+        ModelConfig.read({"width": 8, "heads": 3})
