@@ -1,0 +1,38 @@
+"""Forced decoding: given what was written, what did each word cost, and where did the model look for it?
+
+The attention that is shown for a hypothesis is always this one, so it is the attention of just that hypothesis, however
+it was found.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from saccade.model import Memory, Model
+
+
+class Forced(NamedTuple):
+    """What the models say of given targets [B, T]."""
+
+    log_probabilities: Tensor  # [B, T, V]
+    weights: Tensor | None  # [B, T, L, H, N]: the mean over the models; None without attention
+
+
+@torch.inference_mode()
+def force(models: Sequence[Model], memories: Sequence[Memory], targets: Tensor, *, start: int) -> Forced:
+    """Reads targets [B, T], each word after START and the words before it. Several models speak as one."""
+    given = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], 1)
+    said, looked = [], []
+    for model, memory in zip(models, memories, strict=True):
+        outputs = model.decoder(memory, given, need_weights=True)
+        said.append(model.decoder.readout(outputs.hidden).log_softmax(-1))
+        looked.append(outputs.weights)
+    log_probabilities = torch.stack(said).logsumexp(0) - math.log(len(said))
+    shown = [w for w in looked if w is not None]
+    same = len(shown) == len(looked) and len({w.shape for w in shown}) == 1
+    if not same:  # layers and heads that do not correspond are averaged away first
+        shown = [w.mean((2, 3), keepdim=True) for w in shown]
+    return Forced(log_probabilities, torch.stack(shown).mean(0) if shown else None)

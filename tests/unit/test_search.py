@@ -1,0 +1,137 @@
+"""Search: greedy and beam against a search by hand, ensembles, limits, and attention that follows the hypothesis."""
+
+import math
+
+import pytest
+import torch
+from problems import assert_equal
+from test_models import ALL, V_SOURCE, V_TARGET, name, sources
+
+from saccade.config import ModelConfig
+from saccade.model import build
+from saccade.search import beam_search, force
+
+START, STOP = 1, 2
+
+
+def make(settings, seed=0):
+    torch.manual_seed(seed)
+    model = build(ModelConfig.read({"width": 8, "max_length": 20, **settings}), V_SOURCE, V_TARGET).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return model
+
+
+@pytest.fixture(params=ALL, ids=map(name, ALL))
+def model(request):
+    return make(request.param)
+
+
+def by_hand(model, memory, limit, beam, penalty):
+    """The same beam search for one sentence in plain Python: lists of hypotheses, forced decoding from scratch."""
+    going, done = [((), 0.0)], []
+    for _ in range(limit):
+        candidates = []
+        for words, score in going:
+            given = torch.tensor([[START, *words]])
+            logits = model.decoder.readout(model.decoder(memory, given).hidden[0, -1])
+            candidates += [((*words, w), score + p) for w, p in enumerate(logits.log_softmax(-1).tolist())]
+        candidates = sorted(candidates, key=lambda c: -c[1])[: 2 * beam]
+        done += [c for c in candidates[:beam] if c[0][-1] == STOP]
+        going = [c for c in candidates if c[0][-1] != STOP][:beam]
+        if len(done) >= beam:
+            break
+    else:
+        done += going
+    return sorted(done, key=lambda c: -c[1] / len(c[0]) ** penalty)[:beam]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_the_search_is_the_one_by_hand(model, beam):
+    tokens, mask = sources()
+    memory = model.encode(tokens, mask)
+    limits = torch.tensor([6, 3, 5])
+    found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=beam)
+    for b, hypotheses in enumerate(found):
+        alone = model.encode(tokens[b : b + 1, : mask[b].sum()], mask[b : b + 1, : mask[b].sum()])
+        with torch.no_grad():
+            expected = by_hand(model, alone, int(limits[b]), beam, 1.0)
+        assert [h.tokens for h in hypotheses] == [words for words, _ in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([score for _, score in expected], abs=1e-9)
+        assert [h.cut for h in hypotheses] == [words[-1] != STOP for words, _ in expected]
+
+
+def test_the_score_is_that_of_forced_decoding(model):
+    memory = model.encode(*sources())
+    for b, hypotheses in enumerate(
+        beam_search([model], [memory], torch.tensor([7] * 3), start=START, stop=STOP, beam=4)
+    ):
+        for hypothesis in hypotheses:
+            targets = torch.tensor([hypothesis.tokens])
+            forced = force([model], [memory.select(torch.tensor([b]))], targets, start=START)
+            costs = forced.log_probabilities[0].gather(1, targets.T).sum()
+            assert hypothesis.score == pytest.approx(costs.item(), abs=1e-9)
+
+
+def test_attention_of_the_beam_is_that_of_forced_decoding(model):
+    """Law 2: walk the decoder step by step along a hypothesis, and it looks where forced decoding says it looked."""
+    memory = model.encode(*sources())
+    hypothesis = beam_search([model], [memory], torch.tensor([7] * 3), start=START, stop=STOP, beam=4)[0][-1]
+    first = memory.select(torch.tensor([0]))
+    forced = force([model], [first], torch.tensor([hypothesis.tokens]), start=START)
+    state = model.decoder.init(first)
+    for t, word in enumerate((START, *hypothesis.tokens[:-1])):
+        step = model.decoder.step(first, state, torch.tensor([[word]]))
+        state = step.state
+        if forced.weights is None:
+            assert step.weights is None
+        else:
+            assert_equal(step.weights[0, 0], forced.weights[0, t])
+
+
+def test_several_models_average_their_probabilities():
+    one, other = make({"family": "luong"}, 1), make({"family": "transformer", "heads": 2}, 2)
+    memories = [m.encode(*sources()) for m in (one, other)]
+    targets = torch.randint(V_TARGET, (3, 4))
+    together = force([one, other], memories, targets, start=START)
+    each = [force([m], [memory], targets, start=START) for m, memory in zip((one, other), memories, strict=True)]
+    mean = (each[0].log_probabilities.exp() + each[1].log_probabilities.exp()) / 2
+    assert_equal(together.log_probabilities.exp(), mean)
+    assert_equal(together.weights.sum(-1), torch.ones(3, 4, 1, 1, dtype=torch.float64))
+    found = beam_search([one, other], memories, torch.tensor([5] * 3), start=START, stop=STOP, beam=2)
+    words = torch.tensor([found[0][0].tokens])
+    rescored = force([one, other], [m.select(torch.tensor([0])) for m in memories], words, start=START)
+    assert found[0][0].score == pytest.approx(rescored.log_probabilities[0].gather(1, words.T).sum().item(), abs=1e-9)
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model():
+    model = make({"family": "bahdanau"})
+    memory = model.encode(*sources())
+    options = {"start": START, "stop": STOP, "beam": 3}
+    once = beam_search([model], [memory], torch.tensor([6] * 3), **options)
+    twice = beam_search([model, model], [memory, memory], torch.tensor([6] * 3), **options)
+    assert [[h.tokens for h in s] for s in once] == [[h.tokens for h in s] for s in twice]
+
+
+def test_a_wider_beam_finds_nothing_worse():
+    """Exhaustive: with a beam as wide as there are hypotheses, the best of all is found."""
+    model = make({"family": "luong"})
+    memory = model.encode(*sources()).select(torch.tensor([0]))
+    best = -math.inf
+    for first in range(V_TARGET):
+        for second in range(V_TARGET):
+            words = (first,) if first == STOP else (first, second)
+            targets = torch.tensor([words])
+            costs = (
+                force([model], [memory], targets, start=START).log_probabilities[0].gather(1, targets.T).sum().item()
+            )
+            best = max(best, costs / len(words))
+    found = beam_search([model], [memory], torch.tensor([2]), start=START, stop=STOP, beam=V_TARGET)[0][0]
+    assert found.score / len(found.tokens) == pytest.approx(best, abs=1e-9)
+
+
+def test_no_sentences_at_all():
+    model = make({"family": "luong"})
+    tokens, mask = sources()
+    memory = model.encode(tokens[:0], mask[:0])
+    assert beam_search([model], [memory], torch.zeros(0, dtype=torch.long), start=START, stop=STOP) == []
