@@ -203,12 +203,13 @@ for _score in DOT_LIKE:
                 "≤ 1.1×",
             )
 for _score in DOT_LIKE:
-    for _shape in (LARGE, SMALL):
-        TIMED[f"{_score} {_shape} forward+backward, with weights"] = (
-            "weights",
-            lambda s=_score, x=_shape: dot_like(s, x, True, weights=True),
-            "≤ 1.1×",
-        )
+    for _backward in (False, True):
+        for _shape in (LARGE, SMALL):
+            TIMED[f"{_score} {_shape} {'forward+backward' if _backward else 'forward'}, with weights"] = (
+                "weights",
+                lambda s=_score, x=_shape, b=_backward: dot_like(s, x, b, weights=True),
+                "≤ 1.1×",
+            )
 for _score in [*DOT_LIKE, "additive", "concat", "location"]:
     for _size, _target in ((64, "≤ 1.2×"), (1, "≤ 1.5×")):
         for _masked in (False, True):

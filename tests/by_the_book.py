@@ -55,7 +55,7 @@ def answer(problem):
         seen = []
         for h in range(H):
             q, k, v = (np.split(x, H, axis=1)[h] for x in (Q, K, V))
-            seen.append(_head(problem, h, q, k, v, mask[b, h]))
+            seen.append(_head(problem, b, h, q, k, v, mask[b, h]))
         context = np.concatenate([c for c, _ in seen], axis=1)
         if layer.project:
             output = layer.project_output
@@ -65,7 +65,7 @@ def answer(problem):
     return np.array(contexts), np.array(weights)
 
 
-def _head(problem, h, q, k, v, mask):
+def _head(problem, example, h, q, k, v, mask):
     layer, M, N = problem.layer, len(q), len(k)
     normalise = getattr(book, layer.how.normalise.__name__)
     focus = np.ones((M, N))
@@ -76,10 +76,25 @@ def _head(problem, h, q, k, v, mask):
             W, direction = (
                 _numpy(p if layer.heads == 1 else p[h]) for p in (layer.local.weight, layer.local.direction)
             )
-            S = (mask > -np.inf).sum(1)
-            centres = np.array([book.predicted_centre(q[m], W, direction[:, 0], S[m]) for m in range(M)])
-            focus = book.gaussian(centres, N, layer.local.window)
-        mask = mask + book.added(book.window(centres, N, layer.local.window))
+            places, S = np.cumsum(mask > -np.inf, axis=1) - 1, (mask > -np.inf).sum(1)  # counted among what is seen
+            turned = (
+                q
+                if layer.rotary is None
+                else [book.rotary(x, t) for t, x in enumerate(q, N - M if problem.options.get("causal") else 0)]
+            )
+            centres = np.array([book.predicted_centre(turned[m], W, direction[:, 0], S[m]) for m in range(M)])
+            focus = np.array([book.gaussian(c, places[m], layer.local.window) for m, c in enumerate(centres)])
+            mask = mask + book.added(
+                np.array([book.window(c, places[m], layer.local.window) for m, c in enumerate(centres)])
+            )
+        if layer.local.kind == "m":
+            mask = mask + book.added(np.array([book.window(c, np.arange(N), layer.local.window) for c in centres]))
+    if layer.coverage_weight is not None and "coverage" in problem.options:
+        mask = mask + layer.coverage_weight[h].item() * _numpy(problem.options["coverage"][example])
+    if layer.rotary is not None:
+        start = N - M if problem.options.get("causal") else 0
+        q = np.array([book.rotary(x, start + m) for m, x in enumerate(q)])
+        k = np.array([book.rotary(x, n) for n, x in enumerate(k)])
     _, weights = book.attention(q, k, v, _score(layer, h), mask, normalise, problem.temperature)
     weights = weights * focus
     return weights @ v, weights

@@ -68,6 +68,8 @@ def layers(draw, scores=SCORES, dtypes=(torch.float64, torch.float32, torch.bflo
         "normalise": draw(st.sampled_from(["softmax", "softmax", "sparsemax", "entmax15", "hard"])),
         "temperature": draw(st.sampled_from([1.0, 1.0, 0.5, 2.0])),
         "local": draw(st.sampled_from([None, None, "m", "p"])),
+        "coverage": draw(st.booleans()),
+        "rotary": draw(st.booleans()),
         **fixed,
     }
     if options["local"]:
@@ -84,6 +86,8 @@ def layers(draw, scores=SCORES, dtypes=(torch.float64, torch.float32, torch.bflo
     key_width = heads * draw(st.integers(1, 4))
     if not project and score in ("dot", "scaled_dot", "cosine"):
         key_width = query_width
+    meeting = (options.get("width", query_width) // heads, options.get("width", key_width) // heads)
+    options["rotary"] = options["rotary"] and meeting[0] == meeting[1] and meeting[0] % 2 == 0
     value_width = heads * draw(st.integers(1, 4))
     torch.manual_seed(draw(st.integers(0, 2**16)))
     layer = Attention(query_width, key_width, value_width, **options)
@@ -91,7 +95,7 @@ def layers(draw, scores=SCORES, dtypes=(torch.float64, torch.float32, torch.bflo
 
 
 @st.composite
-def problems(draw, self_attention=False, square=False, masks=True, causal=None, **kinds):
+def problems(draw, square=False, masks=True, causal=None, coverage=None, **kinds):
     """A layer with inputs: sizes with M ≠ N, B = H and ones of everything; masks of every rank and kind."""
     layer, temperature = draw(layers(**kinds))
     free = torch.empty(
@@ -99,11 +103,14 @@ def problems(draw, self_attention=False, square=False, masks=True, causal=None, 
     )  # a layer without parameters
     dtype = next(layer.parameters(), free).dtype
     b, m = draw(st.sampled_from([1, 2, 3])), draw(st.integers(1, 6))
-    n = m if self_attention or square else draw(st.integers(1, 8))
+    n = m if square else draw(st.integers(1, 8))
     query = torch.randn(b, m, layer.query_width, dtype=dtype)
     keys = torch.randn(b, n, layer.key_width, dtype=dtype)
     values = torch.randn(b, n, layer.value_width, dtype=dtype)
     options: dict[str, Any] = {"causal": draw(st.booleans()) if causal is None else causal}
+    if layer.coverage_weight is not None and coverage is not False:
+        torch.nn.init.normal_(layer.coverage_weight)
+        options["coverage"] = torch.rand(b, m, n, dtype=dtype)
     if masks:
         shape = draw(
             st.sampled_from([None, (b, n), (b, m, n), (b, layer.heads, m, n), (1, n), (b, 1, n), (b, 1, m, n)])

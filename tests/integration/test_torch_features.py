@@ -1,4 +1,4 @@
-"""torch.compile, torch.func, torch.export and autocast on every score, small (plain formula) and large (kernel)."""
+"""torch.compile, torch.func, torch.export and autocast on every score. (Compiled, additive is always the operation.)"""
 
 import pytest
 import torch
@@ -19,12 +19,13 @@ def score(request):
     return request.param
 
 
-@pytest.fixture(params=["plain", "kernel"])
-def size(request, monkeypatch):
-    """The additive scores go through the custom operation once they are large; here that is at once."""
-    if request.param == "kernel":
+@pytest.fixture(params=[*SCORES, "additive, large", "concat, large"])
+def sized(request, monkeypatch):
+    """Additive scores go through an operation of our own once they are large; here that is at once."""
+    score, _, size = request.param.partition(", ")
+    if size:
         monkeypatch.setattr(additive, "BLOCK", 1)
-    return request.param
+    return score
 
 
 def make(score, heads=2, **options):
@@ -38,7 +39,7 @@ def inputs(batch=3):
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
-def test_compile(score, size, need_weights):
+def test_compile(score, need_weights):
     torch._dynamo.reset()
     layer = make(score)
     query, keys, mask = inputs()
@@ -63,8 +64,8 @@ def test_compile_with_inductor():
     assert_equal(compiled(query, keys, mask=mask).context, layer(query, keys, mask=mask).context)
 
 
-def test_vmap(score, size):
-    layer = make(score)
+def test_vmap(sized):
+    layer = make(sized)
     query, keys, mask = inputs()
     each = torch.vmap(lambda q, k, m: layer(q, k, mask=m).context)(query, keys, mask)
     assert_equal(each, layer(query, keys, mask=mask).context)
@@ -72,9 +73,9 @@ def test_vmap(score, size):
     assert_equal(seeing, layer(query, keys, need_weights=True).weights)
 
 
-def test_gradients_for_each_example(score, size):
+def test_gradients_for_each_example(sized):
     """vmap of grad: what a loop over examples gives."""
-    layer = make(score)
+    layer = make(sized)
     query, keys, mask = inputs()
 
     def loss(parameters, q, k, m):
@@ -90,7 +91,7 @@ def test_gradients_for_each_example(score, size):
             torch.testing.assert_close(each[name][i], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_export(score, size):
+def test_export(score):
     layer = make(score).eval()
     query, keys, mask = inputs()
     program = torch.export.export(layer, (query, keys), {"mask": mask, "need_weights": True})
@@ -111,8 +112,8 @@ def test_export_with_a_batch_of_any_size(score):
 
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("heads", [1, 2])
-def test_autocast(score, size, heads, need_weights):
-    layer = make(score, heads)
+def test_autocast(sized, heads, need_weights):
+    layer = make(sized, heads)
     query, keys, mask = inputs()
     query.requires_grad_()
     exact = layer(query, keys, mask=mask, need_weights=need_weights)

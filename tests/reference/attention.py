@@ -109,9 +109,9 @@ def multi_head(Q, K, V, W_Q, W_K, W_V, W_O, fs, **options):
 # --- Local attention (Luong et al. 2015, section 3.2) -----------------------------------------------------------------
 
 
-def window(centres, N, D):
-    """Only positions with |n − p| ≤ D may be seen."""
-    return np.array([[abs(n - p) <= D for n in range(N)] for p in centres])
+def window(p, places, D):
+    """Only places n with |n − p| ≤ D may be seen."""
+    return np.array([abs(n - p) <= D for n in places])
 
 
 def predicted_centre(q, W, v, S):
@@ -119,10 +119,10 @@ def predicted_centre(q, W, v, S):
     return S / (1 + np.exp(-v @ np.tanh(q @ W)))
 
 
-def gaussian(centres, N, D):
+def gaussian(p, places, D):
     """exp(−(n − p)² / 2σ²), σ = D/2"""
     sigma = D / 2
-    return np.array([[np.exp(-((n - p) ** 2) / (2 * sigma**2)) for n in range(N)] for p in centres])
+    return np.array([np.exp(-((n - p) ** 2) / (2 * sigma**2)) for n in places])
 
 
 # --- Positions --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ Q, K, V = torch.randn(B, M, D), torch.randn(B, N, D), torch.randn(B, N, 4)
 
 
 def layer(**options):
-    return Attention(D, **options)
+    return Attention(**{"query_width": D, **options})
 
 
 BUILDING = {
@@ -23,10 +23,14 @@ BUILDING = {
     "unknown score 'xyzzy' (known:": {"score": "xyzzy"},
     "heads: 3, expected a number that divides width=8": {"heads": 3},
     "heads: 3, expected a number that divides query_width=8": {"heads": 3, "project": False},
-    "heads: 0, expected a number that divides query_width=8": {"heads": 0},
+    "heads: 0, expected a whole number, at least 1": {"heads": 0},
+    "heads: 2.0, expected a whole number": {"heads": 2.0},
+    "query_width: 0, expected a whole number": {"query_width": 0},
+    "beta: nan, expected a finite number": {"score": "cosine", "beta": float("nan")},
+    "rotary: queries of width 8, keys of 4": {"key_width": 4, "score": "general", "rotary": True},
     "score 'dot' needs queries and keys of one width, not 8 and 4": {"key_width": 4, "score": "dot"},
     "hidden: only for score 'additive' or 'concat', not for 'dot'": {"score": "dot", "hidden": 3},
-    "hidden: 0, expected at least 1": {"score": "additive", "hidden": 0},
+    "hidden: 0, expected a whole number, at least 1": {"score": "additive", "hidden": 0},
     "beta: only for score 'cosine', not for a callable": {"score": lambda q, k: q @ k.mT, "beta": 2.0},
     "learn_beta: only for score 'cosine'": {"learn_beta": True},
     "max_length: score 'location' needs it": {"score": "location"},
@@ -34,7 +38,7 @@ BUILDING = {
     "temperature: 0, expected a number above 0": {"temperature": 0},
     "dropout: 1.5, expected a share": {"dropout": 1.5},
     "unknown local attention 'q'": {"local": "q"},
-    "window: 0, expected at least 1": {"local": "m", "window": 0},
+    "window: 0, expected a whole number, at least 1": {"local": "m", "window": 0},
     "window: only with local='m' or local='p'": {"window": 3},
     "width: only with projections; add project=True": {"width": 16},
     "bias: only with projections; add project=True": {"bias": True},
@@ -60,7 +64,17 @@ ASKING = {
     "values: axes [2, 4], expected [2, 5], those of the keys": lambda: layer()(Q, K, K[:, :4]),
     "keys: leading axes [1], expected [2], those of the query": lambda: layer()(Q, K[:1]),
     "keys: leading axes [], expected [2]": lambda: layer()(Q, K[0]),
-    "keys: prepared for 2 heads, expected 4": lambda: layer(heads=4)(Q, layer(heads=2).prepare(K)),
+    "keys: prepared by another layer: heads and width [2, 4], expected [4, 2]": lambda: layer(heads=4)(Q, layer(heads=2).prepare(K)),
+    "keys: prepared by another layer: heads and width [1, 2], expected [1, 4096]": lambda: layer(score="additive", hidden=4096)(
+        torch.randn(1, 300, D), layer(score="additive", hidden=2).prepare(torch.randn(1, 3000, D))
+    ),
+    "keys: dtype torch.float64, the layer torch.float32: expected one dtype": lambda: layer(score="general")(Q.double(), K.double()),
+    "query: list, expected a tensor": lambda: layer()(Q.tolist(), K),
+    "keys: ndarray, expected a tensor": lambda: layer()(Q, K.numpy()),
+    "mask: list, expected a tensor": lambda: layer()(Q, K, mask=[[True] * N] * B),
+    "more: shape [2, 1, 5, 4], expected that of [2, 1, 5, 8] but for N": lambda: layer().prepare(K).grow(Attention(4).prepare(V)),
+    "coverage: shape [2, 7, 5], expected [2, 3, 5]": lambda: layer(coverage=True)(Q, K, coverage=torch.zeros(B, 7, N)),
+    "positions: this layer does not use them; build": lambda: layer(local="p")(Q, K, positions=3),
     "values: prepared keys bring their own": lambda: layer()(Q, layer().prepare(K), K),
     "keys: 5 positions, but score 'location' was built with max_length=4": lambda: layer(score="location", max_length=4)(Q, K),
     "mask: dtype torch.int64, expected torch.bool (True = may look) or a float": lambda: layer()(Q, K, mask=torch.ones(B, N).long()),
@@ -74,8 +88,9 @@ ASKING = {
     "coverage: torch.float32 of shape [2, 5], expected float of [2, 3, 5]": lambda: layer(coverage=True)(Q, K, coverage=torch.zeros(B, N)),
     "positions: this layer does not use them": lambda: layer()(Q, K, positions=3),
     "positions: shape [4], expected [2, 3], or 1 in place of an axis": lambda: layer(local="m")(Q, K, positions=torch.arange(4)),
-    "score: the callable returned [2, 1, 5, 3], expected a tensor of shape [2, 1, 3, 5]": lambda: layer(score=lambda q, k: k @ q.mT)(Q, K),
-    "score: the callable returned NoneType, expected a tensor": lambda: layer(score=lambda q, k: None)(Q, K),
+    "score: the callable returned torch.float32 [2, 1, 5, 3], expected a float tensor of shape [2, 1, 3, 5]": lambda: layer(score=lambda q, k: k @ q.mT)(Q, K),
+    "score: the callable returned torch.int64 [2, 1, 3, 5], expected a float tensor": lambda: layer(score=lambda q, k: (q @ k.mT).long())(Q, K),
+    "score: the callable returned NoneType, expected a float tensor": lambda: layer(score=lambda q, k: None)(Q, K),
     "query: dtype torch.float64, keys torch.float32: expected one dtype": lambda: layer()(Q.double(), K),
     "values: dtype torch.float64, keys torch.float32: expected one dtype": lambda: layer()(Q, K, K.double()),
 }  # fmt: skip
@@ -109,6 +124,16 @@ def test_blocks():
         TransformerBlock(D, cross=True)(Q)
     with pytest.raises(ValueError, match="memory: this block looks at itself alone"):
         TransformerBlock(D)(Q, K)
+    with pytest.raises(ValueError, match="memory_mask: this block has no memory"):
+        TransformerBlock(D)(Q, memory_mask=torch.ones(B, N) > 0)
+    with pytest.raises(ValueError, match=r"x: shape \[2, 3, 7\], expected \[.., M, 8\]"):
+        TransformerBlock(D)(Q[..., :7])
+    with pytest.raises(ValueError, match="memory: 4 axes, expected from 2 to 3"):
+        TransformerBlock(D, cross=True)(Q, K.unsqueeze(1))
+    with pytest.raises(ValueError, match=r"memory_mask: shape \[2, 4\], expected \[2, 5\]"):
+        TransformerBlock(D, cross=True)(Q, K, memory_mask=torch.ones(B, 4) > 0)
+    with pytest.raises(ValueError, match="memory: keys: width 4, expected 8"):
+        TransformerBlock(D, cross=True)(Q, V)
     with pytest.raises(ValueError, match="memory_width: only with cross=True"):
         TransformerBlock(D, memory_width=3)
     with pytest.raises(ValueError, match="unknown norm 'pst'; did you mean 'post'"):

@@ -70,6 +70,42 @@ def test_any_size_of_numbers(way, dtype, size):
     assert all(g.isfinite().all() for g in torch.autograd.grad(fast.sum(), (query, keys, direction)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_that_overflow_inside_the_kernel(way, dtype):
+    """Up to the edge of the range e^{2q} and e^{2k} are finite, but their product is not."""
+    edge = additive.RANGE[dtype] - 0.5
+    query, keys, direction = inputs((1, 1, 40, 40, 8), dtype)
+    with torch.no_grad():
+        query.uniform_(-edge, edge)
+        keys.uniform_(-edge, edge)
+        query[0, 0, 0], keys[0, 0, 0] = edge, edge
+        query[0, 0, 1], keys[0, 0, 1] = -edge, -edge
+    assert additive._library is None or additive._in_registers(query, keys)
+    fast, exact = (
+        additive._in_blocks(query, keys, direction),
+        plain_scores(query.double(), keys.double(), direction.double()),
+    )
+    scale = direction.detach().abs().sum().item()
+    torch.testing.assert_close(fast.double(), exact, rtol=0, atol=scale * (1e-12 if dtype is torch.float64 else 1e-5))
+    grad = torch.randn_like(fast)
+    for ours, true in zip(
+        torch.autograd.grad(fast, (query, keys, direction), grad),
+        torch.autograd.grad(exact, (query, keys, direction), grad.double()),
+        strict=True,
+    ):
+        assert (ours - true).abs().max() < (1e-10 if dtype is torch.float64 else 1e-4) * true.abs().max()
+
+
+def test_a_long_sum_keeps_its_digits(way, monkeypatch):
+    """The gradient of the direction adds M·N terms of one sign."""
+    monkeypatch.setattr(additive, "BLOCK", 1 << 19)
+    query, keys, direction = inputs((1, 1, 1500, 1500, 4), torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in (query, keys, direction)]
+    ours = torch.autograd.grad(additive._in_blocks(query, keys, direction).sum(), direction)[0]
+    true = torch.autograd.grad(plain_scores(*exact).sum(), exact[2])[0]
+    assert (ours - true).abs().max() < 1e-4 * true.abs().max()
+
+
 def test_fp32_is_as_exact_as_the_plain_formula_on_a_large_problem(way, monkeypatch):
     monkeypatch.setattr(additive, "BLOCK", 1 << 16)
     query, keys, direction = inputs((2, 1, 80, 90, 64), torch.float32)
@@ -107,6 +143,26 @@ def test_gradcheck(way):
 
 def test_second_derivatives(way):
     assert torch.autograd.gradgradcheck(additive._in_blocks, inputs((2, 2, 2, 3, 2)))
+
+
+def test_third_derivatives_and_nested_transforms(way):
+    query, keys, direction = inputs((1, 1, 2, 3, 2))
+
+    def derivative(score, order):
+        if order == 0:
+            return lambda q: score(q, keys.detach(), direction.detach()).square().sum()
+        return lambda q: torch.func.grad(derivative(score, order - 1))(q).sum()
+
+    for order in (1, 2, 3):
+        ours, theirs = (derivative(score, order)(query.detach()) for score in (additive._in_blocks, plain_scores))
+        torch.testing.assert_close(ours, theirs)
+    by_autograd = []
+    for score in (additive._in_blocks, plain_scores):
+        value = score(query, keys, direction).square().sum()
+        for _ in range(3):
+            value = torch.autograd.grad(value, query, create_graph=True)[0].square().sum()
+        by_autograd.append(value)
+    torch.testing.assert_close(*by_autograd)
 
 
 def test_opcheck(way):

@@ -40,7 +40,14 @@ def test_odd_widths_are_refused(make):
         make(5)
 
 
-@pytest.mark.parametrize("positions", [None, torch.tensor([0, 1, 2, 9])])
+@pytest.mark.parametrize("positions", [None, torch.tensor([0, 1, 2, 9]), torch.tensor([-1, 0, 1, 2])])
 def test_learned_positions_end_where_they_were_built_to(positions):
-    with pytest.raises(ValueError, match="Learned was built with max_length=3"):
+    with pytest.raises(ValueError, match=r"positions: outside 0 … 2; Learned was built with max_length=3"):
         Learned(4, 3)(torch.zeros(4, 4), positions)
+
+
+@pytest.mark.parametrize("code", [Sinusoidal(6), Learned(6, 20), Rotary(6)])
+@pytest.mark.parametrize("x", [torch.zeros(3, 4), torch.zeros(3, 1), torch.zeros(6), torch.zeros(3, 6).long()])
+def test_what_has_another_width_is_refused(code, x):
+    with pytest.raises(ValueError, match=r"x: torch.*, expected floats \[.., T, 6\]"):
+        code(x)

@@ -68,6 +68,17 @@ def test_it_grows_and_replaces():
     assert animals("puppy").item() == pytest.approx(3)
 
 
+def test_it_is_a_mapping_in_every_other_way():
+    animals = SoftDict(ITEMS)
+    assert dict(animals.items()) == ITEMS
+    assert animals.get("wolf", 0) == 0
+    del animals["cat"]
+    assert list(animals.keys()) == ["dog", "computer"]
+    assert animals.pop("dog") == 1
+    with pytest.raises(KeyError, match="dog"):
+        del animals["dog"]
+
+
 def test_it_learns_where_to_look():
     keys, query = torch.randn(4, 3), torch.zeros(3, requires_grad=True)
     memory = SoftDict(zip(keys, torch.tensor([0.0, 0.0, 1.0, 0.0]), strict=True))
@@ -115,6 +126,8 @@ def test_repr():
         (lambda: SoftDict({torch.randn(3): 1})("puppy"), "'puppy' is no vector"),
         (lambda: SoftDict({torch.randn(3): 1})(torch.randn(4)), "query: width 4, expected 3"),
         (lambda: SoftDict([(torch.randn(3), torch.zeros(2)), (torch.randn(3), 1)])(torch.randn(3)), "values: shapes"),
+        (lambda: SoftDict({torch.randn(3): 1, torch.randn(4): 2})(torch.randn(3)), "keys: shapes [[3], [4]]"),
+        (lambda: SoftDict({"dog": "one"})("dog"), "cannot be summed; expected numbers or tensors"),
         (lambda: SoftDict({torch.randn(3): 1}).explain(torch.randn(2, 3)), "query: 2 at once; explain takes one"),
     ],
 )

@@ -48,6 +48,22 @@ def test_a_transformer_block_steps_as_it_reads(norm, rotary):
         assert_equal(step.self_weights, at_once.self_weights[:, :, t : t + 1, : t + 1])
 
 
+def test_a_block_knows_where_its_past_ends():
+    """Without causal, too: one new word at a time needs no mask, only its position."""
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    block = TransformerBlock(8, heads=2, rotary=True).double()
+    past = block(x[:, :4], causal=True).past
+    assert_equal(block(x[:, 4:], past=past).output, block(x, causal=True).output[:, 4:])
+
+
+@pytest.mark.parametrize("sizes", [(0, 3, 4), (2, 0, 4), (2, 3, 0)])
+def test_a_block_with_nothing_to_do(sizes):
+    block = TransformerBlock(8, heads=2, cross=True)
+    got = block(torch.randn(*sizes, 8), torch.randn(sizes[0], 5, 8), causal=True, need_weights=True)
+    assert got.output.shape == (*sizes, 8)
+    assert got.cross_weights.shape == (*sizes[:2], 2, sizes[2], 5)
+
+
 def test_hypotheses_of_a_block_share_one_memory():
     """[B, K, M, D] against [B, N, D] gives what each hypothesis gives alone."""
     x, memory = torch.randn(2, 3, 4, 8, dtype=torch.float64), torch.randn(2, 5, 8, dtype=torch.float64)
@@ -78,6 +94,30 @@ def test_rotary_scores_depend_on_distance_alone():
     here = layer(query, layer.prepare(keys), positions=3, need_weights=True)
     there = layer(query, layer.prepare(keys, start=100), positions=103, need_weights=True)
     assert_equal(here.weights, there.weights)
+
+
+@pytest.mark.parametrize("local", ["m", "p"])
+def test_local_attention_counts_beyond_what_bf16_can(local):
+    layer = Attention(8, local=local, window=2).bfloat16()
+    query, keys = torch.randn(1, 40, 8).bfloat16(), torch.randn(1, 2000, 8).bfloat16()
+    placed = {"positions": torch.arange(1900, 1940)} if local == "m" else {}
+    rough = layer(query, keys, need_weights=True, **placed).weights
+    exact = layer.float()(query.float(), keys.float(), need_weights=True, **placed).weights
+    assert_equal(rough, exact.bfloat16())
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = layer(query.float(), keys.float(), need_weights=True, **placed).weights
+    assert ((cast > 0) == (exact > 0)).all()
+
+
+def test_another_score_put_in_is_the_one_used():
+    one, other = Attention(8, score="additive"), Attention(8, score="additive")
+    one.score = other.score
+    query, keys = torch.randn(2, 3, 8), torch.randn(2, 4, 8)
+    assert_equal(one(query, keys).context, other(query, keys).context)
+
+
+def test_repr_tells_what_it_is():
+    assert "8, 8, 4, heads=2" in repr(Attention(8, 8, 4, heads=2))
 
 
 def test_coverage_moves_the_look_away_from_what_was_seen():

@@ -10,10 +10,11 @@
  *
  * G groups (examples × heads, the head running fastest) lie one after the other; v has a row for each of H heads.
  * Threads share out queries (forward) or features (backward), so that no two write to the same place. They are
- * OpenMP's, and so torch's own where both were linked to one libgomp. dq, dk and dv come in as zeros.
+ * OpenMP's, and so torch's own where both were linked to one libgomp. dk comes in as zeros.
  */
 #include <stdint.h>
 
+#define CHUNK 256 /* features whose running sums stay in the L1 cache */
 #define INLINE static inline __attribute__((always_inline))
 
 #if defined(__x86_64__)
@@ -43,27 +44,36 @@
             e[n] = total - 2 * sum;                                                                   \
         }                                                                                             \
     }                                                                                                 \
-    INLINE void backward_##NAME BACKWARD(REAL) {                                                      \
-        REAL total = 0;                                                                               \
-        for (int64_t i = 0; i < M * N; i++) total += g[i];                                            \
-        for (int64_t m = 0; m < M; m++)                                                               \
-            for (int64_t n = 0; n < N; n++) {                                                         \
-                const REAL *xm = x + m * P, *yn = y + n * P, ge = g[m * N + n];                       \
-                REAL *restrict dqm = dq + m * P, *restrict dkn = dk + n * P;                          \
-                _Pragma("omp simd")                                                                   \
-                for (int64_t p = from; p < to; p++) {                                                 \
-                    const REAL r = 1 / (1 + xm[p] * yn[p]), gr = ge * r, slope = gr - gr * r;         \
-                    dqm[p] += slope;                                                                  \
-                    dkn[p] += slope;                                                                  \
-                    dv[p] += gr;                                                                      \
-                }                                                                                     \
-            }                                                                                         \
-        for (int64_t p = from; p < to; p++) dv[p] = total - 2 * dv[p];                                \
-        for (int64_t m = 0; m < M; m++)                                                               \
-            for (int64_t p = from; p < to; p++) dq[m * P + p] *= 4 * v[p];                            \
-        for (int64_t n = 0; n < N; n++)                                                               \
-            for (int64_t p = from; p < to; p++) dk[n * P + p] *= 4 * v[p];                            \
-    }                                                                                                 \
+    INLINE void backward_##NAME BACKWARD(REAL) {                                                           \
+        double total = 0;                                                                                  \
+        for (int64_t i = 0; i < M * N; i++) total += g[i];                                                 \
+        for (int64_t start = from; start < to; start += CHUNK) {                                           \
+            const int64_t width = to - start < CHUNK ? to - start : CHUNK;                                 \
+            double all[CHUNK] = {0}; /* Σ over m and n has too many terms for a float to add one by one */ \
+            for (int64_t m = 0; m < M; m++) {                                                              \
+                const REAL *xm = x + m * P + start;                                                        \
+                REAL query[CHUNK] = {0}, row[CHUNK] = {0}; /* Σ over n */                                  \
+                for (int64_t n = 0; n < N; n++) {                                                          \
+                    const REAL *yn = y + n * P + start, ge = g[m * N + n];                                 \
+                    REAL *restrict key = dk + n * P + start;                                               \
+                    _Pragma("omp simd")                                                                    \
+                    for (int64_t p = 0; p < width; p++) {                                                  \
+                        const REAL r = 1 / (1 + xm[p] * yn[p]), gr = ge * r, slope = gr - gr * r;          \
+                        query[p] += slope;                                                                 \
+                        key[p] += slope;                                                                   \
+                        row[p] += gr;                                                                      \
+                    }                                                                                      \
+                }                                                                                          \
+                for (int64_t p = 0; p < width; p++) {                                                      \
+                    dq[m * P + start + p] = 4 * v[start + p] * query[p];                                   \
+                    all[p] += row[p];                                                                      \
+                }                                                                                          \
+            }                                                                                              \
+            for (int64_t p = 0; p < width; p++) dv[start + p] = (REAL)(total - 2 * all[p]);                \
+            for (int64_t n = 0; n < N; n++)                                                                \
+                for (int64_t p = start; p < start + width; p++) dk[n * P + p] *= 4 * v[p];                 \
+        }                                                                                                  \
+    }                                                                                                      \
     static void forward_any_##NAME FORWARD(REAL) { forward_##NAME(x, y, v, e, N, P); }                \
     WIDE static void forward_wide_##NAME FORWARD(REAL) { forward_##NAME(x, y, v, e, N, P); }          \
     static void backward_any_##NAME BACKWARD(REAL) {                                                  \

@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Size, Tensor
 
+from saccade.attention.checks import check_tensor
 from saccade.attention.masks import both, causal_mask, hide, read_mask
 from saccade.attention.normalisers import Normaliser, softmax
 from saccade.attention.scores import SCORES, Cosine, Custom, Dot, ScaledDot, Score, ScoreFunction
 from saccade.errors import unknown
 
 HALF = (torch.float16, torch.bfloat16)
-LARGE = 1024 * 1024  # pairs: above this the weights leave the cache, and it pays to pad widths for the fused kernel
+LARGE = 4 * 1024 * 1024  # weights: 16 MiB of fp32; above this it pays to pad widths for the fused kernel
 
 
 class Glance(NamedTuple):
@@ -48,20 +49,20 @@ def attend(
     values = keys if values is None else values
     check_memory(keys, values)
     width = query.shape[-1] if callable(score) and query.dim() else keys.shape[-1]
-    how = How.build(_score_without_parameters(score), width)
+    function = _score_without_parameters(score)
     lead, queries = check_query(query, width, keys, keys.shape[:-2])
     if mask is not None:
         mask = read_mask(mask, lead, 1, queries, keys.shape[-2])
-    asked, prepared = how.score.ask(query.unsqueeze(-3)), how.score.prepare(keys.unsqueeze(-3))  # one head
-    context, weights = look(how, asked, prepared, values.unsqueeze(-3), mask, causal, need_weights)
+    asked, prepared = function.ask(query.unsqueeze(-3)), function.prepare(keys.unsqueeze(-3))  # one head
+    how = How.build(function, width)
+    context, weights = look(function, how, asked, prepared, values.unsqueeze(-3), mask, causal, need_weights)
     return Glance(context.squeeze(-3), None if weights is None else weights.squeeze(-3))
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What stays the same from look to look."""
+    """What stays the same from look to look, computed when a layer is built: a step should cost little."""
 
-    score: Score
     factor: float  # what the score is multiplied by before it is normalised
     normalise: Normaliser
     fused: bool  # whether torch's fused kernel computes just this
@@ -69,10 +70,11 @@ class How:
     @classmethod
     def build(cls, score: Score, width: int, normalise: Normaliser = softmax, temperature: float = 1.0) -> "How":
         """For queries of this width, those of one head."""
-        return cls(score, score.scale(width) / temperature, normalise, score.dot_like and normalise is softmax)
+        return cls(score.scale(width) / temperature, normalise, score.dot_like and normalise is softmax)
 
 
 def look(
+    score: Score,
     how: How,
     query: Tensor,
     keys: Tensor,
@@ -89,32 +91,32 @@ def look(
 
     `bias` is added to the scores; `focus` multiplies the weights after they were normalised. Both are [.., H, M, N].
     """
-    if how.fused and not need_weights and bias is None and focus is None:
+    fused = how.fused and not need_weights and bias is None and focus is None
+    if fused and (mask is None or mask.dtype is torch.bool):  # it rounds float masks, forward or backward
         return _fused(how.factor, query, keys, values, mask, causal, dropout), None
 
     if causal:
         mask = both(mask, causal_mask(query.shape[-2], keys.shape[-2], query.device))
-    scores = _scores(how, query, keys)  # [.., H, M, N]
+    scores = _scores(score, how.factor, query, keys)  # [.., H, M, N]
     if bias is not None:
         scores = scores + bias
     scores, hidden = hide(scores, mask)
     weights = how.normalise(scores)
+    if hidden is not None:
+        weights = weights.masked_fill(hidden, 0)  # first of all: what it replaces may be NaN
     if focus is not None:
         weights = weights * focus
-    if hidden is not None:
-        weights = weights.masked_fill(hidden, 0)
     if weights.dtype is not values.dtype:
         weights = weights.to(values.dtype)
     dropped = F.dropout(weights, dropout) if dropout else weights
     return dropped @ values, weights if need_weights else None
 
 
-def _scores(how: How, query: Tensor, keys: Tensor) -> Tensor:
+def _scores(score: Score, factor: float, query: Tensor, keys: Tensor) -> Tensor:
     """E, in fp32 where the inputs have fewer bits: a softmax of rounded scores would not be the fused kernel's."""
-    score, factor = how.score, how.factor
     if not isinstance(score, Custom) and _autocasts(query):
         with torch.autocast(query.device.type, enabled=False):
-            return _scores(how, query, keys)
+            return _scores(score, factor, query, keys)
     if query.dtype in HALF or keys.dtype in HALF:
         query, keys = query.float(), keys.float()
     if factor != 1 and score.dot_like:
@@ -132,22 +134,20 @@ def _fused(
     shape, value_width = query.shape, values.shape[-1]
     if causal:
         queries, length = shape[-2], keys.shape[-2]
-        if queries == 1:
+        if queries == 1 and length:
             causal = False  # aligned at the end, a single query sees everything
         elif mask is not None or queries != length:  # torch would align the corner at the start
             mask, causal = both(mask, causal_mask(queries, length, query.device)), False
-    if mask is not None and mask.dtype is not torch.bool:
-        mask = mask.to(query.dtype)
-    if shape[-1] != value_width and shape[-2] * keys.shape[-2] > LARGE:  # it wants one width; zeros change nothing
+    if shape[-1] != value_width and shape[:-1].numel() * keys.shape[-2] > LARGE:  # it wants one width
         wide = max(shape[-1], value_width)
-        query, keys, values = (F.pad(x, (0, wide - x.shape[-1])) for x in (query, keys, values))
+        query, keys, values = (F.pad(x, (0, wide - x.shape[-1])) for x in (query, keys, values))  # 0 changes nothing
     if len(shape) == 4:
         context = F.scaled_dot_product_attention(query, keys, values, mask, dropout, causal, scale=factor)
     else:  # it also wants four axes
         lead = shape[:-3]
         if mask is not None and mask.dim() > 2:
-            mask = mask.expand(*lead, *mask.shape[-3:]).reshape(-1, *mask.shape[-3:])
-        query, keys, values = (x.reshape(-1, *x.shape[-3:]) for x in (query, keys, values))
+            mask = mask.expand(*lead, *mask.shape[-3:]).reshape(lead.numel(), *mask.shape[-3:])
+        query, keys, values = (x.reshape(lead.numel(), *x.shape[-3:]) for x in (query, keys, values))
         context = F.scaled_dot_product_attention(query, keys, values, mask, dropout, causal, scale=factor)
         context = context.reshape(*lead, *context.shape[-3:])
     return context[..., :value_width] if shape[-1] > value_width else context
@@ -156,6 +156,7 @@ def _fused(
 def check_memory(keys: Tensor, values: Tensor) -> None:
     """Keys and values must be vectors in the same places."""
     for name, x in (("keys", keys), ("values", values)):
+        check_tensor(name, x)
         if x.dim() < 2:
             raise ValueError(f"{name}: shape {list(x.shape)}, expected at least two axes, [.., N, width]")
         if not x.is_floating_point():
@@ -163,27 +164,29 @@ def check_memory(keys: Tensor, values: Tensor) -> None:
     if values.shape[:-1] != keys.shape[:-1]:
         raise ValueError(f"values: axes {list(values.shape[:-1])}, expected {list(keys.shape[:-1])}, those of the keys")
     if values.dtype != keys.dtype:
-        _explain_dtype("values", values, keys)
+        explain_dtype("values", values, "keys", keys)
 
 
 def check_query(query: Tensor, width: int, keys: Tensor, keys_lead: Size) -> tuple[Size, int]:
     """A query must have this width and the keys' leading axes. Returns these, and how many queries there are."""
+    check_tensor("query", query)
     shape = query.shape
     lead = shape[:-2]
     if len(shape) < 2 or shape[-1] != width:
         raise ValueError(f"query: shape {list(shape)}, expected [.., M, {width}]")
     if query.dtype is not keys.dtype:
-        _explain_dtype("query", query, keys)
+        explain_dtype("query", query, "keys", keys)
     if keys_lead != lead:
         raise ValueError(f"keys: leading axes {list(keys_lead)}, expected {list(lead)}, those of the query")
     return lead, shape[-2]
 
 
-def _explain_dtype(name: str, x: Tensor, keys: Tensor) -> None:
+def explain_dtype(name: str, x: Tensor, other: str, y: Tensor) -> None:
+    """Two dtypes that differ are a mistake, unless autocast is there to deal with them."""
     if not x.is_floating_point():
         raise ValueError(f"{name}: dtype {x.dtype}, expected a floating-point tensor")
     if not _autocasts(x):
-        raise ValueError(f"{name}: dtype {x.dtype}, keys {keys.dtype}: expected one dtype")
+        raise ValueError(f"{name}: dtype {x.dtype}, {other} {y.dtype}: expected one dtype")
 
 
 def _autocasts(x: Tensor) -> bool:

@@ -1,11 +1,12 @@
 """The attention layer: any score, any mask, any number of heads."""
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.functional import Glance, How, check_memory, check_query, look
+from saccade.attention.checks import check_whole
+from saccade.attention.functional import Glance, How, check_memory, check_query, explain_dtype, look
 from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
@@ -22,6 +23,9 @@ class Prepared(NamedTuple):
 
     def grow(self, more: "Prepared") -> "Prepared":
         """These positions followed by `more`, as a decoder's own past grows word by word."""
+        for mine, theirs in zip(self, more, strict=True):
+            if mine.shape[:-2] != theirs.shape[:-2] or mine.shape[-1] != theirs.shape[-1]:
+                raise ValueError(f"more: shape {list(theirs.shape)}, expected that of {list(mine.shape)} but for N")
         return Prepared(torch.cat([self.keys, more.keys], -2), torch.cat([self.values, more.values], -2))
 
 
@@ -84,6 +88,7 @@ class Attention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        check_whole(query_width=query_width, key_width=key_width, value_width=value_width, width=width, heads=heads)
         self.query_width = query_width
         self.key_width = query_width if key_width is None else key_width
         self.value_width = self.key_width if value_width is None else value_width
@@ -125,6 +130,11 @@ class Attention(nn.Module):
             learn_beta=learn_beta,
             max_length=max_length,
         )
+        if rotary and head_query != head_keys:
+            raise ValueError(
+                f"rotary: queries of width {head_query}, keys of {head_keys}: expected one; add project=True"
+            )
+        self.prepared_width = self.score.prepared_width(head_keys)
         self.rotary = Rotary(head_query) if rotary else None
         self.local = None if local is None else Local(local, 10 if window is None else window, heads, head_query)
         self.coverage_weight = nn.Parameter(torch.zeros(heads, 1, 1)) if coverage else None
@@ -142,6 +152,9 @@ class Attention(nn.Module):
             raise ValueError(f"keys: width {keys.shape[-1]}, expected {self.key_width}")
         if values.shape[-1] != self.value_width:
             raise ValueError(f"values: width {values.shape[-1]}, expected {self.value_width}")
+        own = next(self.parameters(), keys)
+        if own.dtype != keys.dtype:
+            explain_dtype("keys", keys, "the layer", own)
         if self.project:
             keys, values = self.project_keys(keys), self.project_values(values)
         keys, values = self._split(keys), self._split(values)  # [.., H, N, D/H]
@@ -174,8 +187,9 @@ class Attention(nn.Module):
             raise ValueError("values: prepared keys bring their own")
         memory, values = keys
         heads, kept = self.heads, memory.shape  # [.., H, N, P]
-        if kept[-3] != heads:
-            raise ValueError(f"keys: prepared for {kept[-3]} heads, expected {heads}")
+        if kept[-3] != heads or kept[-1] != self.prepared_width:
+            came, expected = list(kept[-3::2]), [heads, self.prepared_width]
+            raise ValueError(f"keys: prepared by another layer: heads and width {came}, expected {expected}")
         lead, queries = check_query(query, self.query_width, memory, kept[:-3])
         length = kept[-2]
         if mask is not None:
@@ -194,22 +208,29 @@ class Attention(nn.Module):
                     mask, causal = both(mask, causal_mask(queries, length, query.device)), False
                 near, focus = self.local(query, where, mask, length)
                 mask = both(mask, near)
-        elif positions is not None:
-            raise ValueError("positions: this layer does not use them; build it with rotary=True or local=")
+        if positions is not None and self.rotary is None and (self.local is None or self.local.kind != "m"):
+            raise ValueError("positions: this layer does not use them; build it with rotary=True or local='m'")
         bias = None if coverage is None else self._coverage_bias(coverage, lead, queries, length)
         dropout = self.dropout if self.training else 0.0
 
-        how = self.how
-        asked = how.score.ask(query)
+        score = self.score
+        asked = score.ask(query)
         context, weights = look(
-            how, asked, memory, values, mask, causal, need_weights, dropout=dropout, bias=bias, focus=focus
+            score, self.how, asked, memory, values, mask, causal, need_weights, dropout=dropout, bias=bias, focus=focus
         )
         context = context.squeeze(-3) if heads == 1 else context.transpose(-2, -3).flatten(-2)  # [.., M, D]
         return Glance(self.project_output(context) if self.project else context, weights)
 
+    def extra_repr(self) -> str:
+        widths = f"{self.query_width}, {self.key_width}, {self.value_width}, heads={self.heads}, project={self.project}"
+        return f"{widths}, normalise={self.how.normalise.__name__}, dropout={self.dropout}"
+
+    if TYPE_CHECKING:  # what a call returns, for those who check types
+        __call__ = forward
+
     def _divide(self, **widths: int) -> None:
         for name, width in widths.items():
-            if self.heads < 1 or width < 1 or width % self.heads:
+            if width % self.heads:
                 raise ValueError(f"heads: {self.heads}, expected a number that divides {name}={width}")
 
     def _split(self, x: Tensor) -> Tensor:
@@ -224,7 +245,7 @@ class Attention(nn.Module):
         if not coverage.is_floating_point() or coverage.dim() - len(lead) not in (2, 3):
             shape = [*lead, queries, length]
             raise ValueError(f"coverage: {coverage.dtype} of shape {list(coverage.shape)}, expected float of {shape}")
-        return self.coverage_weight * read_mask(coverage, lead, self.heads, queries, length)
+        return self.coverage_weight * read_mask(coverage, lead, self.heads, queries, length, "coverage")
 
 
 def _positions(

@@ -1,10 +1,12 @@
 """Local attention (Luong et al. 2015, section 3.2): look only near one position."""
 
+from contextlib import nullcontext
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.checks import check_whole
 from saccade.attention.scores import matrix, per_head
 from saccade.errors import unknown
 
@@ -24,15 +26,14 @@ class Local(nn.Module):
         local-m    p_t = t, the position of the query
         local-p    p_t = S σ(vᵀ tanh(W q_t)), and the weights are multiplied by exp(−(n − p_t)² / 2σ²), σ = D/2
 
-    S counts the positions that the query may look at, so padding does not move the window.
+    In local-p, S and n count only the positions that the query may look at, so padding does not move the window.
     """
 
     def __init__(self, kind: LocalKind, window: int, heads: int, query_width: int) -> None:
         super().__init__()
         if kind not in ("m", "p"):
             raise unknown("local attention", kind, ("m", "p"))
-        if window < 1:
-            raise ValueError(f"window: {window}, expected at least 1")
+        check_whole(window=window)
         self.kind, self.window = kind, window
         if kind == "p":
             self.weight = matrix(heads, query_width, query_width)
@@ -40,16 +41,20 @@ class Local(nn.Module):
 
     def forward(self, query: Tensor, positions: Tensor, mask: Tensor | None, keys: int) -> Nearby:
         """For query [.., H, M, D] at positions [.., 1, M], under a mask with the axes of the scores."""
-        places = torch.arange(keys, device=query.device, dtype=torch.float32)  # [N]
+        exact = torch.float64 if query.dtype is torch.float64 else torch.float32  # bf16 cannot count to a thousand
+        places = torch.arange(keys, device=query.device, dtype=exact)  # [N]
         if self.kind == "m":
             return Nearby((places - positions.unsqueeze(-1)).abs() <= self.window, None)  # [.., 1, M, N]
-        visible = torch.full((), keys, device=query.device) if mask is None else _count(mask)  # [.., H|1, M|1, 1]
-        aim = per_head(torch.tanh(per_head(query, self.weight)), self.direction)  # [.., H, M, 1]
-        centre = visible * torch.sigmoid(aim)
-        distance = places.to(centre.dtype) - centre  # [.., H, M, N]
+        length = torch.full((1,), keys, device=query.device, dtype=exact)
+        if mask is not None:
+            counted = (mask if mask.dtype is torch.bool else mask > -torch.inf).cumsum(-1).to(exact)
+            places, length = counted - 1, counted[..., -1:]  # [.., H|1, M|1, N], [.., H|1, M|1, 1]
+        centre = length * torch.sigmoid(self._aim(query.to(exact)))  # [.., H, M, 1]
+        distance = places - centre  # [.., H, M, N]
         near = distance.detach().abs() <= self.window
         return Nearby(near, torch.exp(-distance.square() / (2 * (self.window / 2) ** 2)))
 
-
-def _count(mask: Tensor) -> Tensor:
-    return (mask if mask.dtype is torch.bool else mask > -torch.inf).sum(-1, keepdim=True)
+    def _aim(self, query: Tensor) -> Tensor:
+        with torch.autocast(query.device.type, enabled=False) if query.is_cpu or query.is_cuda else nullcontext():
+            hidden = torch.tanh(per_head(query, self.weight.to(query.dtype)))
+            return per_head(hidden, self.direction.to(query.dtype))  # [.., H, M, 1]

@@ -7,16 +7,17 @@ more or fewer leading axes on the query, so on the mask. Boolean: True = may loo
 import torch
 from torch import Size, Tensor
 
-LOWEST = {dtype: torch.finfo(dtype).min for dtype in (torch.float32, torch.float64)}
+from saccade.attention.checks import check_tensor
 
 
-def read_mask(mask: Tensor, lead: Size, heads: int, queries: int, keys: int) -> Tensor:
+def read_mask(mask: Tensor, lead: Size, heads: int, queries: int, keys: int, name: str = "mask") -> Tensor:
     """Checks a mask and gives it the axes of the scores: → [.., H|1, M|1, N]."""
+    check_tensor(name, mask)
     shape, rank = mask.shape, len(lead)
     if mask.dtype is torch.bool and shape == (*lead, keys):  # the usual one, at every step of a decoder
         return mask.view(*lead, 1, 1, keys)
     if mask.dtype is not torch.bool and not mask.is_floating_point():
-        raise ValueError(f"mask: dtype {mask.dtype}, expected torch.bool (True = may look) or a float that is added")
+        raise ValueError(f"{name}: dtype {mask.dtype}, expected torch.bool (True = may look) or a float that is added")
     match len(shape) - rank:
         case 1:
             expected, axes = (*lead, keys), (*shape[:rank], 1, 1, shape[-1])
@@ -26,9 +27,9 @@ def read_mask(mask: Tensor, lead: Size, heads: int, queries: int, keys: int) -> 
             expected, axes = (*lead, heads, queries, keys), shape
         case _:
             shapes = [[*lead, keys], [*lead, queries, keys], [*lead, heads, queries, keys]]
-            raise ValueError(f"mask: shape {list(shape)}, expected {shapes[0]}, {shapes[1]} or {shapes[2]}")
+            raise ValueError(f"{name}: shape {list(shape)}, expected {shapes[0]}, {shapes[1]} or {shapes[2]}")
     if shape != expected and any(came not in (1, wanted) for came, wanted in zip(shape, expected, strict=True)):
-        raise ValueError(f"mask: shape {list(shape)}, expected {list(expected)}, or 1 in place of an axis")
+        raise ValueError(f"{name}: shape {list(shape)}, expected {list(expected)}, or 1 in place of an axis")
     mask = mask.view(axes)
     return mask if mask.shape[-1] == keys else mask.expand(*axes[:-1], keys)
 
@@ -52,10 +53,10 @@ def both(one: Tensor | None, other: Tensor | None) -> Tensor | None:
 
 
 def hide(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Scores that give no weight where nobody may look, and where that is: [.., H|1, M|1, N].
+    """Scores with −∞ where nobody may look, and where that is: [.., H|1, M|1, N].
 
-    The lowest finite number stands in for −∞: a row that may look nowhere then has no NaN in its weights or gradients,
-    only weights that mean nothing, and whoever calls this puts the weights to 0 where nobody may look.
+    A row that may look nowhere has NaN for weights; but whoever calls this puts the weights to 0 where nobody may look,
+    which is the whole of that row, and the gradient is stopped at the same places: no NaN gets out either way.
     """
     if mask is None:
         return scores, None
@@ -63,4 +64,4 @@ def hide(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
         hidden = ~mask
     else:
         hidden, scores = mask == -torch.inf, scores + mask
-    return scores.masked_fill(hidden, LOWEST[scores.dtype]), hidden
+    return scores.masked_fill(hidden, -torch.inf), hidden

@@ -1,6 +1,6 @@
 """From scores to weights: each normaliser turns a row of scores into shares of one.
 
-Where nobody may look the score is the lowest finite number (see masks.py), and gets the weight 0.
+A score of −∞ gets the weight 0. What comes out of a row of nothing but −∞ means nothing (see masks.py).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def sparsemax(scores: Tensor) -> Tensor:
     """The nearest point of the simplex (Martins & Astudillo 2016): max(x − τ, 0), and most positions get nothing."""
     if scores.shape[-1] == 0:
         return scores
-    x, support, _ = _sorted_support(scores, lambda total, _squares, count: (total - 1) / count)
+    x, support = _support(scores, lambda total, _squares, count: (total - 1) / count)
     tau = (torch.where(support, x, 0).sum(-1, keepdim=True) - 1) / support.sum(-1, keepdim=True)
     return torch.where(support, x - tau, 0)
 
@@ -29,9 +29,9 @@ def entmax15(scores: Tensor) -> Tensor:
     """Half-way between the two (Peters et al. 2019): max(x/2 − τ, 0)²."""
     if scores.shape[-1] == 0:
         return scores
-    x, support, count = _sorted_support(scores / 2, _tau15)
+    x, support = _support(scores / 2, _tau15)
     kept = torch.where(support, x, 0)
-    tau = _tau15(kept.sum(-1, keepdim=True), kept.square().sum(-1, keepdim=True), count)
+    tau = _tau15(kept.sum(-1, keepdim=True), kept.square().sum(-1, keepdim=True), support.sum(-1, keepdim=True))
     return torch.where(support, x - tau, 0).square()
 
 
@@ -50,10 +50,8 @@ def _tau15(total: Tensor, squares: Tensor, count: Tensor) -> Tensor:
     return mean - ((1 - (squares - total * mean)) / count).clamp(min=torch.finfo(total.dtype).tiny).sqrt()
 
 
-def _sorted_support(
-    scores: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor]
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores shifted so that the largest is 0, which of them get any weight, and how many.
+def _support(scores: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Scores shifted so that the largest is 0, and which of them get any weight.
 
     The k largest are the support while the smallest of them lies above the threshold that they alone would give.
     Only that choice is made without gradients: the closed forms above, written over the support, have the right ones.
@@ -63,9 +61,9 @@ def _sorted_support(
         ordered = x.sort(-1, descending=True).values
         count = torch.arange(1, x.shape[-1] + 1, device=x.device, dtype=x.dtype)
         tau = threshold(ordered.cumsum(-1), ordered.square().cumsum(-1), count)
-        size = (ordered > tau).sum(-1, keepdim=True)
-        cut = tau.gather(-1, size - 1)
-    return x, x > cut, size
+        size = (ordered > tau).sum(-1, keepdim=True).clamp(min=1)  # a row of NaN has none
+        smallest = ordered.gather(-1, size - 1)
+    return x, x >= smallest
 
 
 NORMALISERS: dict[str, Normaliser] = {"softmax": softmax, "sparsemax": sparsemax, "entmax15": entmax15, "hard": hard}

@@ -20,7 +20,7 @@ class Sinusoidal(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """x [.., T, D] with its positions [.., T] added: 0, 1, 2, … unless given."""
-        angles = _angles(_positions(x, positions), self.width)  # [.., T, D/2]
+        angles = _angles(_positions(x, positions, self.width), self.width)  # [.., T, D/2]
         code = torch.stack([angles.sin(), angles.cos()], -1).flatten(-2)  # [.., T, D]
         return x + code.to(x.dtype)
 
@@ -35,10 +35,11 @@ class Learned(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """x [.., T, D] with the vectors of its positions [.., T] added."""
-        positions, built = _positions(x, positions), self.table.num_embeddings
-        if not torch.compiler.is_compiling() and positions.numel() and int(positions.max()) >= built:
-            raise ValueError(f"positions: up to {int(positions.max())}, but Learned was built with max_length={built}")
-        code: Tensor = self.table(positions)
+        positions, built = _positions(x, positions, self.table.embedding_dim), self.table.num_embeddings
+        try:
+            code: Tensor = self.table(positions)
+        except IndexError:
+            raise ValueError(f"positions: outside 0 … {built - 1}; Learned was built with max_length={built}") from None
         return x + code
 
 
@@ -54,7 +55,7 @@ class Rotary(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         """x [.., T, D], turned by its positions [.., T]."""
-        angles = _angles(_positions(x, positions), self.width)  # [.., T, D/2]
+        angles = _angles(_positions(x, positions, self.width), self.width)  # [.., T, D/2]
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]  # [.., T, D/2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
@@ -66,7 +67,9 @@ def _even(width: int) -> int:
     return width
 
 
-def _positions(x: Tensor, positions: Tensor | None) -> Tensor:
+def _positions(x: Tensor, positions: Tensor | None, width: int) -> Tensor:
+    if x.dim() < 2 or x.shape[-1] != width or not x.is_floating_point():
+        raise ValueError(f"x: {x.dtype} {list(x.shape)}, expected floats [.., T, {width}]")
     return torch.arange(x.shape[-2], device=x.device) if positions is None else positions
 
 

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.additive import additive_scores
+from saccade.attention.checks import check_whole
 from saccade.errors import unknown
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
@@ -34,6 +35,10 @@ class Score(nn.Module):
 
     def prepare(self, keys: Tensor) -> Tensor:
         return keys
+
+    def prepared_width(self, width: int) -> int:
+        """How wide keys of this width are once they are prepared."""
+        return width
 
     def ask(self, query: Tensor) -> Tensor:
         return query
@@ -63,13 +68,16 @@ class General(Score):
     def prepare(self, keys: Tensor) -> Tensor:
         return per_head(keys, self.weight.mT)  # W k: [.., H, N, Dq]
 
+    def prepared_width(self, width: int) -> int:
+        return self.weight.shape[-2]
+
 
 class Cosine(Score):
     """β cos(q, k): content-based addressing (Graves et al. 2014)."""
 
     def __init__(self, heads: int = 1, beta: float = 1.0, learned: bool = False) -> None:
         super().__init__()
-        self.beta = nn.Parameter(torch.full((heads, 1, 1), beta)) if learned else float(beta)
+        self.beta = nn.Parameter(torch.full((heads, 1, 1), float(beta))) if learned else float(beta)
 
     def scale(self, width: int) -> float:
         return self.beta if isinstance(self.beta, float) else 1.0
@@ -99,6 +107,9 @@ class Additive(Score):
     def ask(self, query: Tensor) -> Tensor:
         return per_head(query, self.query_weight)  # [.., H, M, P]
 
+    def prepared_width(self, width: int) -> int:
+        return self.direction.shape[-1]
+
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
 
@@ -119,6 +130,9 @@ class Concat(Score):
 
     def ask(self, query: Tensor) -> Tensor:
         return per_head(query, self.weight[..., : self.query_width, :])  # [.., H, M, P]
+
+    def prepared_width(self, width: int) -> int:
+        return self.direction.shape[-1]
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
@@ -155,9 +169,9 @@ class Custom(Score):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         scores = self.function(query, keys)
         expected = (*query.shape[:-1], keys.shape[-2])
-        if not isinstance(scores, Tensor) or scores.shape != expected:
-            came = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-            raise ValueError(f"score: the callable returned {came}, expected a tensor of shape {list(expected)}")
+        if not isinstance(scores, Tensor) or scores.shape != expected or not scores.is_floating_point():
+            came = f"{scores.dtype} {list(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
+            raise ValueError(f"score: the callable returned {came}, expected a float tensor of shape {list(expected)}")
         return scores
 
 
@@ -183,6 +197,9 @@ def build_score(
 ) -> Score:
     """The score by its name, for heads whose queries and keys have these widths."""
     _check_options(score, hidden=hidden, beta=beta, learn_beta=learn_beta or None, max_length=max_length)
+    check_whole(hidden=hidden, max_length=max_length)
+    if beta is not None and not math.isfinite(beta):
+        raise ValueError(f"beta: {beta}, expected a finite number")
     if callable(score):
         return Custom(score)
     if score in ("dot", "scaled_dot", "cosine") and query_width != key_width:
@@ -216,8 +233,6 @@ def _check_options(score: str | ScoreFunction, **given: float | None) -> None:
         if value is not None and score not in owners:
             name = "a callable" if callable(score) else f"'{score}'"
             raise ValueError(f"{option}: only for score {' or '.join(map(repr, owners))}, not for {name}")
-        if value is not None and option in ("hidden", "max_length") and value < 1:
-            raise ValueError(f"{option}: {value}, expected at least 1")
 
 
 def per_head(x: Tensor, weight: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The differentiable dictionary: attention explained as a lookup that is allowed to be unsure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Literal
 
 import torch
@@ -19,7 +19,7 @@ FORMS = {
 SHOWN = 10  # keys that `explain` lists; the rest are summed up in a line
 
 
-class SoftDict:
+class SoftDict(MutableMapping[Any, Any]):
     """A dictionary that answers with a sum over all its values, each weighted by how well its key fits the query.
 
     Three forms of one sum, `answer = Σ weight(key, query) · value`:
@@ -59,15 +59,16 @@ class SoftDict:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._keys)
 
+    def __delitem__(self, key: Any) -> None:
+        place = self._place(key)
+        del self._keys[place], self._values[place]
+
     def __contains__(self, key: Any) -> bool:
         return self._find(key) is not None
 
     def __getitem__(self, key: Any) -> Any:
         """The value of exactly this key."""
-        place = self._find(key)
-        if place is None:
-            raise KeyError(key)
-        return self._values[place]
+        return self._values[self._place(key)]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         place = self._find(key)
@@ -95,7 +96,10 @@ class SoftDict:
         if form == "weighted" and self._similarity is not None:
             similar = [self._similarity(key, query) for key in self._keys]
             return torch.stack([torch.as_tensor(s, dtype=torch.get_default_dtype()) for s in similar])
-        keys, asked = torch.stack([self._vector(key) for key in self._keys]), self._vector(query)  # [N, D], [.., D]
+        vectors, asked = [self._vector(key) for key in self._keys], self._vector(query)
+        if len({v.shape for v in vectors}) > 1:
+            raise ValueError(f"keys: shapes {[list(v.shape) for v in vectors]}, expected vectors of one width")
+        keys = torch.stack(vectors)  # [N, D]
         if asked.shape[-1] != keys.shape[-1]:
             raise ValueError(f"query: width {asked.shape[-1]}, expected {keys.shape[-1]}, the width of the keys")
         if form == "weighted":
@@ -107,7 +111,7 @@ class SoftDict:
     def explain(self, query: Any, form: Form | None = None) -> None:
         """Prints what it looked at and how much, the most first, and the sum that makes the answer."""
         form = self._form(form)
-        weights = self.weights(query, form).detach()
+        weights, answer = self.weights(query, form).detach(), self(query, form).detach()
         if weights.dim() != 1:
             raise ValueError(f"query: {weights.shape[0]} at once; explain takes one")
         print(f"query {_short(query)}: the weight is {FORMS[form]}")
@@ -121,7 +125,7 @@ class SoftDict:
         if len(order) > SHOWN:
             rest = sum(float(weights[i]) for i in order[SHOWN:])
             print(f"  … and {len(order) - SHOWN} more keys with {rest:.3f} together")
-        print(f"  answer {_short(self(query, form).detach())}")
+        print(f"  answer {_short(answer)}")
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{_short(k)}: {_short(v)}" for k, v in zip(self._keys, self._values, strict=True))
@@ -138,6 +142,12 @@ class SoftDict:
         if form == "weighted" and self._keys and not vectors and self._similarity is None:
             raise ValueError("form 'weighted' needs similarity=, or vectors to take the cosine of")
         return form
+
+    def _place(self, key: Any) -> int:
+        place = self._find(key)
+        if place is None:
+            raise KeyError(key)
+        return place
 
     def _find(self, key: Any) -> int | None:
         for i, known in enumerate(self._keys):
@@ -156,7 +166,10 @@ class SoftDict:
         return vector
 
     def _stacked_values(self) -> Tensor:
-        values = [torch.as_tensor(v) for v in self._values]
+        try:
+            values = [torch.as_tensor(v) for v in self._values]
+        except (TypeError, ValueError, RuntimeError):
+            raise ValueError(f"values: {self._values!r:.60} cannot be summed; expected numbers or tensors") from None
         values = [v if v.is_floating_point() else v.to(torch.get_default_dtype()) for v in values]
         if len({v.shape for v in values}) > 1:
             raise ValueError(f"values: shapes {[list(v.shape) for v in values]} cannot be summed; expected one shape")

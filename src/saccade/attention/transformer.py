@@ -1,8 +1,9 @@
 """Layer normalisation, residual connections, and the Transformer block made of them and of attention."""
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from saccade.attention.functional import Glance
@@ -76,6 +77,7 @@ class TransformerBlock(nn.Module):
         memory_width: int | None = None,
         norm: Norm = "pre",
         score: str | ScoreFunction = "scaled_dot",
+        max_length: int | None = None,
         rotary: bool = False,
         dropout: float = 0.0,
     ) -> None:
@@ -86,7 +88,15 @@ class TransformerBlock(nn.Module):
 
         def attention(key_width: int, rotary: bool) -> Attention:
             return Attention(
-                width, key_width, heads=heads, project=True, bias=True, score=score, rotary=rotary, dropout=dropout
+                width,
+                key_width,
+                heads=heads,
+                project=True,
+                bias=True,
+                score=score,
+                max_length=max_length,
+                rotary=rotary,
+                dropout=dropout,
             )
 
         self.itself = attention(width, rotary)
@@ -118,11 +128,18 @@ class TransformerBlock(nn.Module):
             raise ValueError("memory: a block built with cross=True needs one")
         if memory is not None and not self.cross:
             raise ValueError("memory: this block looks at itself alone; build it with cross=True")
+        if memory_mask is not None and not self.cross:
+            raise ValueError("memory_mask: this block has no memory; build it with cross=True")
+        if x.dim() < 2 or x.shape[-1] != self.itself.query_width:
+            raise ValueError(f"x: shape {list(x.shape)}, expected [.., M, {self.itself.query_width}]")
         here = self.itself_residual.before(x)
         start = 0 if past is None else past.keys.shape[-2]
         own = self.itself.prepare(here, start=start)
         own = own if past is None else past.grow(own)
-        at_itself: Glance = self.itself(here, own, mask=mask, causal=causal, need_weights=need_weights)
+        places = None if self.itself.rotary is None else torch.arange(start, start + x.shape[-2], device=x.device)
+        at_itself: Glance = self.itself(
+            here, own, mask=mask, causal=causal, need_weights=need_weights, positions=places
+        )
         x = self.itself_residual.after(x, at_itself.context)
 
         cross_weights = None
@@ -132,13 +149,21 @@ class TransformerBlock(nn.Module):
             cross_weights = at_memory.weights
         return Block(self.think_residual(x, self.think), own, at_itself.weights, cross_weights)
 
+    if TYPE_CHECKING:  # what a call returns, for those who check types
+        __call__ = forward
+
     def _look_at(self, memory: Tensor | Prepared, query: Tensor, mask: Tensor | None, need_weights: bool) -> Glance:
         rank = memory.keys.dim() - 1 if isinstance(memory, Prepared) else memory.dim()
+        if not 2 <= rank <= query.dim():
+            raise ValueError(f"memory: {rank} axes, expected from 2 to {query.dim()}, those of x")
         extra = query.shape[rank - 2 : -1]  # [K, M], or just [M]
         flat = query.flatten(rank - 2, -2)  # [B, K·M, D]
-        context, weights = self.memory(flat, memory, mask=mask, need_weights=need_weights)
+        try:
+            context, weights = self.memory(flat, memory, mask=mask, need_weights=need_weights)
+        except ValueError as error:
+            raise ValueError(f"{'memory_' if str(error).startswith('mask') else 'memory: '}{error}") from None
         if len(extra) > 1:
-            context = context.view(*query.shape[:-1], -1)
+            context = context.view(query.shape)
             if weights is not None:  # [B, H, K·M, N] → [B, K, H, M, N]
-                weights = weights.view(*weights.shape[:-2], *extra, -1).movedim(rank - 2, -3)
+                weights = weights.view(*weights.shape[:-2], *extra, weights.shape[-1]).movedim(rank - 2, -3)
         return Glance(context, weights)

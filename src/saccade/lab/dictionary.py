@@ -55,10 +55,11 @@ def tour() -> None:
     words = torch.stack([word2vec(word) for word in WORDS])
     alone = Attention(3, score="dot")
     glance = alone(words, torch.stack([word2vec(word) for word in items]), need_weights=True)
-    largest = max(float((glance.weights[0, i] - soft.weights(word)).abs().max()) for i, word in enumerate(WORDS))
+    shown = glance.weights[0] if glance.weights is not None else torch.zeros(0)  # they were asked for
+    largest = max(float((shown[i] - soft.weights(word)).abs().max()) for i, word in enumerate(WORDS))
     print(f"  Attention(3, score='dot') and the dictionary differ by at most {largest:.0e} for {len(WORDS)} queries.")
     heads = Attention(3, heads=3)(words, words, need_weights=True)
-    shapes = f"context {list(heads.context.shape)}, weights {list(heads.weights.shape)}"
+    shapes = ", ".join(f"{name} {list(x.shape)}" for name, x in heads._asdict().items())
     print(f"  Attention(3, heads=3) on all words: {shapes}.")
     print("\nNext: docs/attention.md shows each equation beside the call that computes it.")
 

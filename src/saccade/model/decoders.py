@@ -270,8 +270,8 @@ class TransformerDecoder(Decoder):
             tensors[f"keys{i}"], tensors[f"values{i}"] = past
             weights.append(cross)  # [B, K, H, 1, N]
         output = self.norm(x).squeeze(2)  # [B, K, D]
-        stacked = torch.stack(weights, 2).squeeze(-2) if need_weights else None  # [B, K, L, H, N]
-        return Step(self.readout(output), state.next(**tensors), stacked)
+        stacked = [w.squeeze(-2) for w in weights if w is not None]  # [B, K, H, N]
+        return Step(self.readout(output), state.next(**tensors), torch.stack(stacked, 2) if stacked else None)
 
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
         x = self.drop(self.positions(self.embed(targets) * self.scale))  # [B, T, D]
@@ -281,8 +281,8 @@ class TransformerDecoder(Decoder):
                 x, memory.prepared[i], causal=True, memory_mask=memory.mask, need_weights=need_weights
             )
             weights.append(cross)  # [B, H, T, N]
-        stacked = torch.stack([w.transpose(1, 2) for w in weights], 2) if need_weights else None  # [B, T, L, H, N]
-        return Outputs(self.norm(x), stacked)
+        stacked = [w.transpose(1, 2) for w in weights if w is not None]  # [B, T, H, N]
+        return Outputs(self.norm(x), torch.stack(stacked, 2) if stacked else None)
 
 
 def _cells(config: ModelConfig, input_width: int) -> Recurrent:
