@@ -54,7 +54,7 @@ def attend(
     if mask is not None:
         mask = read_mask(mask, lead, 1, queries, keys.shape[-2])
     asked, prepared = function.ask(query.unsqueeze(-3)), function.prepare(keys.unsqueeze(-3))  # one head
-    how = How.build(function, width)
+    how = How.build(function, width, values.shape[-1])
     context, weights = look(function, how, asked, prepared, values.unsqueeze(-3), mask, causal, need_weights)
     return Glance(context.squeeze(-3), None if weights is None else weights.squeeze(-3))
 
@@ -66,11 +66,15 @@ class How:
     factor: float  # what the score is multiplied by before it is normalised
     normalise: Normaliser
     fused: bool  # whether torch's fused kernel computes just this
+    one_width: bool  # whether queries and values are as wide as each other, as that kernel wants them
 
     @classmethod
-    def build(cls, score: Score, width: int, normalise: Normaliser = softmax, temperature: float = 1.0) -> "How":
-        """For queries of this width, those of one head."""
-        return cls(score.scale(width) / temperature, normalise, score.dot_like and normalise is softmax)
+    def build(
+        cls, score: Score, width: int, value_width: int, normalise: Normaliser = softmax, temperature: float = 1.0
+    ) -> "How":
+        """For queries and values of these widths, those of one head."""
+        fused = score.dot_like and normalise is softmax
+        return cls(score.scale(width) / temperature, normalise, fused, width == value_width)
 
 
 def look(
@@ -82,7 +86,6 @@ def look(
     mask: Tensor | None = None,
     causal: bool = False,
     need_weights: bool = False,
-    *,
     dropout: float = 0.0,
     bias: Tensor | None = None,
     focus: Tensor | None = None,
@@ -91,9 +94,11 @@ def look(
 
     `bias` is added to the scores; `focus` multiplies the weights after they were normalised. Both are [.., H, M, N].
     """
-    fused = how.fused and not need_weights and bias is None and focus is None
-    if fused and (mask is None or mask.dtype is torch.bool):  # it rounds float masks, forward or backward
-        return _fused(how.factor, query, keys, values, mask, causal, dropout), None
+    exact = mask is None or mask.dtype is torch.bool  # the fused kernel rounds float masks
+    if how.fused and exact and not need_weights and bias is None and focus is None:
+        if causal or not how.one_width or query.dim() != 4:
+            return _fused(how.factor, query, keys, values, mask, causal, dropout), None
+        return F.scaled_dot_product_attention(query, keys, values, mask, dropout, scale=how.factor), None
 
     if causal:
         mask = both(mask, causal_mask(query.shape[-2], keys.shape[-2], query.device))
@@ -119,8 +124,8 @@ def _scores(score: Score, factor: float, query: Tensor, keys: Tensor) -> Tensor:
             return _scores(score, factor, query, keys)
     if query.dtype in HALF or keys.dtype in HALF:
         query, keys = query.float(), keys.float()
-    if factor != 1 and score.dot_like:
-        return score.compare(query * factor, keys)  # the queries are fewer than the scores
+    if factor != 1 and score.dot_like and query.shape[-1] < keys.shape[-2]:
+        return score.compare(query * factor, keys)  # fewer numbers to multiply than the scores
     scores = score.compare(query, keys)
     if scores.dtype in HALF:
         scores = scores.float()
@@ -169,7 +174,8 @@ def check_memory(keys: Tensor, values: Tensor) -> None:
 
 def check_query(query: Tensor, width: int, keys: Tensor, keys_lead: Size) -> tuple[Size, int]:
     """A query must have this width and the keys' leading axes. Returns these, and how many queries there are."""
-    check_tensor("query", query)
+    if not isinstance(query, Tensor):
+        check_tensor("query", query)
     shape = query.shape
     lead = shape[:-2]
     if len(shape) < 2 or shape[-1] != width:

@@ -11,7 +11,7 @@ from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
 from saccade.attention.positions import Rotary
-from saccade.attention.scores import ScoreFunction, build_score
+from saccade.attention.scores import Score, ScoreFunction, build_score
 from saccade.errors import unknown
 
 
@@ -107,7 +107,7 @@ class Attention(nn.Module):
 
         if self.project:
             width = query_width if width is None else width
-            meet_query = meet_keys = width
+            meet_query = meet_keys = meet_values = width
             self._divide(width=width)
             self.project_query = nn.Linear(query_width, width, bias)
             self.project_keys = nn.Linear(self.key_width, width, bias)
@@ -116,9 +116,9 @@ class Attention(nn.Module):
             for matrix in (self.project_query, self.project_keys, self.project_values, self.project_output):
                 nn.init.xavier_uniform_(matrix.weight)
         else:
-            meet_query, meet_keys = query_width, self.key_width
+            meet_query, meet_keys, meet_values = query_width, self.key_width, self.value_width
             self._divide(query_width=query_width, key_width=self.key_width, value_width=self.value_width)
-        head_query, head_keys = meet_query // heads, meet_keys // heads
+        head_query, head_keys, head_values = meet_query // heads, meet_keys // heads, meet_values // heads
 
         self.score = build_score(
             score,
@@ -138,7 +138,7 @@ class Attention(nn.Module):
         self.rotary = Rotary(head_query) if rotary else None
         self.local = None if local is None else Local(local, 10 if window is None else window, heads, head_query)
         self.coverage_weight = nn.Parameter(torch.zeros(heads, 1, 1)) if coverage else None
-        self.how = How.build(self.score, head_query, NORMALISERS[normalise], temperature)
+        self.how = How.build(self.score, head_query, head_values, NORMALISERS[normalise], temperature)
         self.dropout = dropout
 
     def prepare(self, keys: Tensor, values: Tensor | None = None, *, start: int = 0) -> Prepared:
@@ -196,9 +196,9 @@ class Attention(nn.Module):
             mask = read_mask(mask, lead, heads, queries, length)
         if self.project:
             query = self.project_query(query)
-        query = self._split(query)  # [.., H, M, D/H]
+        query = query.unsqueeze(-3) if heads == 1 else self._split(query)  # [.., H, M, D/H]
 
-        focus = None
+        focus = bias = None
         if self.rotary is not None or self.local is not None:
             where = _positions(positions, lead, queries, length - queries if causal else 0, query.device)  # [.., 1, M]
             if self.rotary is not None:
@@ -210,13 +210,14 @@ class Attention(nn.Module):
                 mask = both(mask, near)
         if positions is not None and self.rotary is None and (self.local is None or self.local.kind != "m"):
             raise ValueError("positions: this layer does not use them; build it with rotary=True or local='m'")
-        bias = None if coverage is None else self._coverage_bias(coverage, lead, queries, length)
+        if coverage is not None:
+            bias = self._coverage_bias(coverage, lead, queries, length)
         dropout = self.dropout if self.training else 0.0
 
-        score = self.score
+        score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
         asked = score.ask(query)
         context, weights = look(
-            score, self.how, asked, memory, values, mask, causal, need_weights, dropout=dropout, bias=bias, focus=focus
+            score, self.how, asked, memory, values, mask, causal, need_weights, dropout, bias, focus
         )
         context = context.squeeze(-3) if heads == 1 else context.transpose(-2, -3).flatten(-2)  # [.., M, D]
         return Glance(self.project_output(context) if self.project else context, weights)

@@ -12,7 +12,8 @@ from saccade.attention.checks import check_tensor
 
 def read_mask(mask: Tensor, lead: Size, heads: int, queries: int, keys: int, name: str = "mask") -> Tensor:
     """Checks a mask and gives it the axes of the scores: → [.., H|1, M|1, N]."""
-    check_tensor(name, mask)
+    if not isinstance(mask, Tensor):
+        check_tensor(name, mask)
     shape, rank = mask.shape, len(lead)
     if mask.dtype is torch.bool and shape == (*lead, keys):  # the usual one, at every step of a decoder
         return mask.view(*lead, 1, 1, keys)
