@@ -1,0 +1,30 @@
+"""The data room: from files and generators to batches of numbers.
+
+In come paths or the names of built-in tasks; out come pairs of strings, tokenisers that keep character spans, and
+batches of equal work. A line that cannot be used is skipped, counted and reported with its file and number, never in
+silence. This room imports the errors and configs; its tensors begin where batches do.
+"""
+
+from saccade.data.batches import Batch, batches
+from saccade.data.pairs import Corpus, Pair, Skipped, split
+from saccade.data.readers import read_pairs
+from saccade.data.tasks import TASKS, Task
+from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
+
+__all__ = [
+    "PAD",
+    "START",
+    "STOP",
+    "TASKS",
+    "UNKNOWN",
+    "Batch",
+    "Corpus",
+    "Encoded",
+    "Pair",
+    "Skipped",
+    "Task",
+    "Tokeniser",
+    "batches",
+    "read_pairs",
+    "split",
+]

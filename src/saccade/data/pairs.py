@@ -1,0 +1,68 @@
+"""Pairs of a source and a target, and what was left out on the way to them."""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Pair(NamedTuple):
+    """One example: the source, and what should be written for it."""
+
+    source: str
+    target: str
+
+
+class Skipped(NamedTuple):
+    """A line that could not be used."""
+
+    file: str
+    line: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.why}"
+
+
+@dataclass(slots=True)
+class Corpus:
+    """Pairs in the order of their files, and every line that was left out."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def report(self, examples: int = 3) -> list[str]:
+        """What was skipped, by reason, with the first places of each: nothing is silent."""
+        reasons = Counter(s.why for s in self.skipped)
+        lines = []
+        for why, count in reasons.most_common():
+            places = [f"{s.file}:{s.line}" for s in self.skipped if s.why == why][:examples]
+            more = "" if count <= examples else ", …"
+            lines.append(f"skipped {count} line{'s' * (count > 1)}: {why} ({', '.join(places)}{more})")
+        return lines
+
+    def references(self) -> dict[str, list[str]]:
+        """All targets of each source: several of one source are several right answers."""
+        found: dict[str, list[str]] = {}
+        for source, target in self.pairs:
+            found.setdefault(source, []).append(target)
+        return found
+
+
+def split(pairs: list[Pair], share: float = 0.05, most: int = 2000) -> tuple[list[Pair], list[Pair]]:
+    """Training and development pairs, by a hash of the source: all pairs of one source fall on the same side.
+
+    It depends on nothing but the sources themselves, so a file gives the same split in any order and on any machine.
+    """
+    share = min(share, most / max(1, len(pairs)))
+    dev = [p for p in pairs if _fraction(p.source) < share]
+    train = [p for p in pairs if _fraction(p.source) >= share]
+    if not dev or not train:  # too few for the hash to find both: the source with the lowest hash is the dev set
+        chosen = min((p.source for p in pairs), key=_fraction)
+        dev = [p for p in pairs if p.source == chosen]
+        train = [p for p in pairs if p.source != chosen]
+    return train, dev
+
+
+def _fraction(text: str) -> float:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64

@@ -1,0 +1,119 @@
+"""Tokenisers: text ↔ numbers, with the span of the raw text that each number stands for.
+
+They are Hugging Face tokenizers, saved as JSON. Only their unknown symbol is known to them: PAD, START and STOP are
+numbers before theirs, so no text can be mistaken for them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from saccade.errors import unknown
+
+PAD, START, STOP, UNKNOWN = range(4)
+_OWN = 3  # numbers of ours before those of the tokeniser, whose 0 is the unknown symbol
+
+_UNK = "<unk>"
+Kind = Literal["characters", "symbols", "words", "bpe", "unigram"]
+Form = Literal["NFC", "NFD", "NFKC"]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as numbers, and the span in the raw text, in code points, of each."""
+
+    ids: list[int]
+    spans: list[tuple[int, int]]
+    pieces: list[str]
+
+
+def _trainer(kind: Callable[..., trainers.Trainer], size: int, **options: str) -> trainers.Trainer:
+    return kind(vocab_size=size, special_tokens=[_UNK], show_progress=False, **options)
+
+
+class Tokeniser:
+    """Text to numbers and back.
+
+    >>> tokeniser = Tokeniser.train(["dog", "god"], "characters")
+    >>> tokeniser.decode(tokeniser.encode("good").ids)
+    'good'
+    """
+
+    def __init__(self, inner: Tokenizer) -> None:
+        self._inner = inner
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        kind: Kind,
+        *,
+        size: int = 8000,
+        form: Form = "NFC",
+        lower: bool = False,
+    ) -> "Tokeniser":
+        """Learns its symbols from texts: at most `size` of them for words, bpe and unigram."""
+        metaspace = pre_tokenizers.Metaspace()
+        level, many = models.WordLevel(unk_token=_UNK), 100_000  # more symbols than any text has characters
+        decoder: decoders.Decoder | None = decoders.Metaspace()
+        match kind:
+            case "characters":
+                inner, trainer = Tokenizer(level), _trainer(trainers.WordLevelTrainer, many)
+                inner.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+                decoder = decoders.Fuse()
+            case "symbols":
+                inner, trainer = Tokenizer(level), _trainer(trainers.WordLevelTrainer, many)
+                inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+                decoder = None
+            case "words":
+                inner, trainer = Tokenizer(level), _trainer(trainers.WordLevelTrainer, size)
+                inner.pre_tokenizer = pre_tokenizers.Sequence([metaspace, pre_tokenizers.Punctuation("isolated")])
+            case "bpe":
+                inner, trainer = Tokenizer(models.BPE(unk_token=_UNK)), _trainer(trainers.BpeTrainer, size)
+                inner.pre_tokenizer = metaspace
+            case "unigram":
+                inner, trainer = Tokenizer(models.Unigram()), _trainer(trainers.UnigramTrainer, size, unk_token=_UNK)
+                inner.pre_tokenizer = metaspace
+            case _:
+                raise unknown("tokeniser", kind, get_args(Kind))
+        steps = [getattr(normalizers, form)(), *([normalizers.Lowercase()] if lower else [])]
+        inner.normalizer = normalizers.Sequence(steps)
+        if decoder is not None:
+            inner.decoder = decoder
+        inner.train_from_iterator(texts, trainer)
+        return cls(inner)
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokeniser":
+        try:
+            return cls(Tokenizer.from_file(str(path)))
+        except Exception as error:  # tokenizers raises nothing finer
+            raise ValueError(f"{path}: not a tokeniser ({error})") from None
+
+    def save(self, path: Path) -> None:
+        self._inner.save(str(path))
+
+    def __len__(self) -> int:
+        """How many numbers there are; not how many symbols: a text that holds the word <unk> leaves a gap."""
+        return max(self._inner.get_vocab().values()) + 1 + _OWN
+
+    def encode(self, text: str) -> Encoded:
+        encoding = self._inner.encode(text, add_special_tokens=False)
+        return Encoded([i + _OWN for i in encoding.ids], encoding.offsets, encoding.tokens)
+
+    def encode_all(self, texts: list[str]) -> list[list[int]]:
+        """The numbers alone, many texts at once."""
+        return [[i + _OWN for i in e.ids] for e in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of these numbers; what is decomposed is composed again, and PAD, START and STOP are left out."""
+        text: str = self._inner.decode([i - _OWN for i in ids if i >= _OWN], skip_special_tokens=True)
+        return normalizers.NFC().normalize_str(text)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Each number as a person reads it."""
+        own = {PAD: "<pad>", START: "<start>", STOP: "<stop>"}
+        return [own.get(i) or self._inner.id_to_token(i - _OWN) or "<unk>" for i in ids]

@@ -1,0 +1,137 @@
+"""Readers: the content decides, a bad line is skipped and named, and no bytes do harm."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data import Pair, read_pairs, split
+
+PAIRS = [Pair("하나", "one"), Pair("둘", "two, too"), Pair('"셋"', "three")]
+TMX = """<?xml version="1.0"?><tmx version="1.4"><body>{}</body></tmx>""".format(
+    "".join(f"<tu><tuv><seg>{s}</seg></tuv><tuv><seg>{t}</seg></tuv></tu>" for s, t in PAIRS)
+)
+PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\n"\n\n' + "\n".join(
+    f"msgid {json.dumps(s, ensure_ascii=False)}\nmsgstr {json.dumps(t)}\n" for s, t in PAIRS
+)
+FORMATS = {
+    "tsv": "".join(f"{s}\t{t}\n" for s, t in PAIRS),
+    "tsv with a header": "source\ttarget\n" + "".join(f"{s}\t{t}\n" for s, t in PAIRS),
+    "tsv from Windows": "\ufeff" + "".join(f"{s}\t{t}\r\n" for s, t in PAIRS),
+    "csv": '하나,one\n둘,"two, too"\n"""셋""",three\n',
+    "json lines": "".join(json.dumps({"source": s, "target": t}, ensure_ascii=False) + "\n" for s, t in PAIRS),
+    "json lines with other names": "".join(json.dumps({"src": s, "tgt": t}) + "\n" for s, t in PAIRS),
+    "tmx": TMX,
+    "po": PO,
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_every_format_by_its_content(tmp_path, kind, zipped):
+    data = FORMATS[kind].encode()
+    file = tmp_path / "data.bin"  # the name says nothing
+    file.write_bytes(gzip.compress(data) if zipped else data)
+    corpus = read_pairs(file)
+    assert corpus.pairs == PAIRS
+    assert corpus.skipped == []
+
+
+def test_two_parallel_files(tmp_path):
+    (tmp_path / "a").write_text("하나\n둘\n")
+    (tmp_path / "b").write_text("one\ntwo\n")
+    assert read_pairs(tmp_path / "a", tmp_path / "b").pairs == [Pair("하나", "one"), Pair("둘", "two")]
+    (tmp_path / "b").write_text("one\n")
+    with pytest.raises(ValueError, match="2 and 1 lines, expected as many in both"):
+        read_pairs(tmp_path / "a", tmp_path / "b")
+
+
+def test_bad_lines_are_skipped_counted_and_named(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_bytes(b"a\tb\nc\n\nd\t\n\xff\xfe\tx\ne\tf\tg\n" + b"h" * 30_000 + b"\ti\nj\tk\n")
+    corpus = read_pairs(file)
+    assert corpus.pairs == [Pair("a", "b"), Pair("j", "k")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [
+        (2, "expected 2 columns, found 1"),
+        (4, "empty target"),
+        (5, "source is not UTF-8"),
+        (6, "expected 2 columns, found 3"),
+        (7, "source is longer than 20,000 characters"),
+    ]
+    assert "skipped 1 line: empty target (" in "\n".join(corpus.report())
+    with pytest.raises(ValueError, match=r"pairs.tsv:2: expected 2 columns, found 1"):
+        read_pairs(file, strict=True)
+    assert read_pairs(file, columns=(1, 3)).pairs == [Pair("e", "g")]
+
+
+def test_several_targets_of_one_source_are_several_references(tmp_path):
+    file = tmp_path / "pairs.tsv"
+    file.write_text("read\tɹ iː d\nread\tɹ ɛ d\nlead\tl ɛ d\n")
+    assert read_pairs(file).references() == {"read": ["ɹ iː d", "ɹ ɛ d"], "lead": ["l ɛ d"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is empty"),
+        (b"  \n\n", "is empty"),
+        (b"\x00\x01\x02", "is a binary file"),
+        (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),
+        (b"a\t\nb\t\n", "no pairs found; the first problem: .*:1: empty target"),
+        (b"\x1f\x8bbroken", "broken gzip file"),
+        (b"<html><body>", "not TMX"),
+        (b"<html></html>", "XML without <tu>, expected TMX"),
+        (b'{"a": 1}\n', "no pairs found; the first problem: .*:1: expected text under 'source'"),
+        (b"{broken\n", "no pairs found; the first problem: .*:1: not JSON"),
+    ],
+)
+def test_files_that_hold_no_pairs(tmp_path, data, says):
+    file = tmp_path / "x"
+    file.write_bytes(data)
+    with pytest.raises(ValueError, match=says):
+        read_pairs(file)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match="no such file"):
+        read_pairs(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_pairs(tmp_path)
+    with pytest.raises(ValueError, match="expected one file of pairs or two parallel files, found 3"):
+        read_pairs("a", "b", "c")
+
+
+@given(st.binary(max_size=400) | st.text(alphabet='{}[]<>"\t\n,msgidstr \\:', max_size=200).map(str.encode))
+def test_no_bytes_do_harm(tmp_path_factory, data):
+    file = tmp_path_factory.mktemp("bytes") / "x"
+    file.write_bytes(data)
+    try:
+        corpus = read_pairs(file)
+    except ValueError as error:
+        assert str(file) in str(error)
+    else:
+        assert all(p.source.strip() and p.target.strip() for p in corpus.pairs)
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=3), st.text(min_size=1, max_size=3)), min_size=2, max_size=60))
+def test_a_split_never_lets_a_source_leak(rows):
+    pairs = [Pair(*row) for row in rows]
+    train, dev = split(pairs, share=0.3)
+    assert sorted(train + dev) == sorted(pairs)
+    assert not {p.source for p in train} & {p.source for p in dev}
+    assert dev
+    again, _ = split(pairs[::-1], share=0.3)
+    assert sorted(again) == sorted(train)  # whatever the order
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"real data is not here: {DATA}")
+def test_real_files():
+    assert len(read_pairs(DATA / "g2p/medium/kor/train.tsv").pairs) == 8000
+    assert len(read_pairs(DATA / "multi30k/val.de", DATA / "multi30k/val.en").pairs) == 1014
+    assert len(read_pairs(DATA / "koen-bible/dev.tsv").pairs) == 1521
