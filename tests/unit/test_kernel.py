@@ -80,7 +80,7 @@ def test_products_that_overflow_inside_the_kernel(way, dtype):
         keys.uniform_(-edge, edge)
         query[0, 0, 0], keys[0, 0, 0] = edge, edge
         query[0, 0, 1], keys[0, 0, 1] = -edge, -edge
-    assert additive._library is None or additive._in_registers(query, keys)
+    assert additive._library is None or additive._in_registers(query, keys, direction)
     fast, exact = (
         additive._in_blocks(query, keys, direction),
         plain_scores(query.double(), keys.double(), direction.double()),
@@ -127,6 +127,31 @@ def test_nan_goes_through_and_nothing_else_becomes_nan(way):
     scores = additive._in_blocks(query, keys, direction)
     assert scores[0, 0, 1].isnan().all()
     assert scores[0, 0, [0, 2]].isfinite().all()
+
+
+def test_sizes_that_do_not_fit_are_refused_before_the_kernel_sees_them(way):
+    query, keys, direction = (x.detach() for x in inputs((2, 2, 3, 4, 5)))
+    grad = torch.zeros(2, 2, 3, 4, dtype=torch.float64)
+    for wrong in [(query, keys[..., :4], direction), (query, keys[:1], direction), (query, keys, direction[:1])]:
+        with pytest.raises(ValueError, match=r"shapes .* expected \[B, H, M, P\]"):
+            torch.ops.saccade.additive_scores(*wrong)
+        with pytest.raises(ValueError, match=r"shapes .* expected \[B, H, M, P\]"):
+            torch.ops.saccade.additive_scores_backward(grad, *wrong)
+    with pytest.raises(ValueError, match="expected one dtype"):
+        torch.ops.saccade.additive_scores(query, keys.float(), direction)
+
+
+def test_strided_inputs(way):
+    query, keys, direction = inputs((2, 2, 3, 4, 10))
+    cut = [query[..., ::2], keys.transpose(0, 1).contiguous().transpose(0, 1)[..., ::2], direction[:, ::2]]
+    torch.testing.assert_close(additive._in_blocks(*cut), plain_scores(*cut))
+    grad = torch.randn(4, 3, 2, 2, dtype=torch.float64).permute(3, 2, 1, 0)
+    for ours, theirs in zip(
+        torch.autograd.grad(additive._in_blocks(*cut), (query, keys, direction), grad),
+        torch.autograd.grad(plain_scores(*cut), (query, keys, direction), grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs)
 
 
 def test_empty_tensors(way):

@@ -28,8 +28,6 @@ RANGE = {torch.float32: 43.0, torch.float64: 353.0}  # |q| for which e^{±2q} is
 
 def additive_scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     """vᵀ tanh(q + k) for every pair: [.., H, M, P], [.., H, N, P], [H, P] or, for one head, [P] → [.., H, M, N]."""
-    if query.shape[-1] != keys.shape[-1]:  # the kernel below trusts its sizes
-        raise ValueError(f"keys: prepared with width {keys.shape[-1]}, expected {query.shape[-1]}")
     if direction.dtype is not query.dtype:
         direction = direction.to(query.dtype)  # fp32 or fp64, however few bits the parameters have
     if not torch.compiler.is_compiling() and query.numel() * keys.shape[-2] <= BLOCK:
@@ -53,7 +51,7 @@ def _plain(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
 @torch.library.custom_op("saccade::additive_scores", mutates_args=())
 def _scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
     scores = query.new_empty(*query.shape[:3], keys.shape[2])  # [B, H, M, N]
-    if _in_registers(query, keys):
+    if _in_registers(query, keys, direction):
         x, y = torch.exp(2 * query).contiguous(), torch.exp(2 * keys).contiguous()
         _run("forward", (x, y, direction.contiguous(), scores), (*scores.shape, query.shape[3]))
         return scores
@@ -65,7 +63,7 @@ def _scores(query: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
 
 @torch.library.custom_op("saccade::additive_scores_backward", mutates_args=())
 def _scores_backward(grad: Tensor, query: Tensor, keys: Tensor, direction: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    if _in_registers(query, keys):
+    if _in_registers(query, keys, direction):
         x, y = torch.exp(2 * query).contiguous(), torch.exp(2 * keys).contiguous()
         grad_query, grad_keys = torch.empty_like(x), torch.zeros_like(y)
         each = query.new_empty(*query.shape[:2], query.shape[3])  # [B, H, P]
@@ -117,7 +115,14 @@ def compiled() -> bool:
     return _library is not None
 
 
-def _in_registers(query: Tensor, keys: Tensor) -> bool:
+def _in_registers(query: Tensor, keys: Tensor, direction: Tensor) -> bool:
+    """Whether the C kernel can take these; it trusts their sizes, so they are checked here, whoever calls."""
+    (_, heads, _, width), groups = query.shape, query.shape[:2]
+    if keys.shape[:2] != groups or keys.shape[3] != width or direction.shape != (heads, width):
+        shapes = [list(x.shape) for x in (query, keys, direction)]
+        raise ValueError(f"query, keys, direction: shapes {shapes}, expected [B, H, M, P], [B, H, N, P], [H, P]")
+    if not query.dtype == keys.dtype == direction.dtype:
+        raise ValueError(f"query, keys, direction: {query.dtype}, {keys.dtype}, {direction.dtype}; expected one dtype")
     if _library is None or query.device.type != "cpu" or not query.numel() or not keys.numel():
         return False
     largest = torch.maximum(query.abs().amax(), keys.abs().amax())

@@ -48,6 +48,7 @@ def attend(
     """
     values = keys if values is None else values
     check_memory(keys, values)
+    check_tensor("query", query)
     width = query.shape[-1] if callable(score) and query.dim() else keys.shape[-1]
     function = _score_without_parameters(score)
     lead, queries = check_query(query, width, keys, keys.shape[:-2])
