@@ -1,0 +1,175 @@
+"""Training: a run resumes bit for bit, keeps plain files, and learns."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from saccade.config import RunConfig
+from saccade.data import START, STOP, TASKS, Batch, Tokeniser
+from saccade.search import beam_search
+from saccade.train import Plan, Run, train
+from saccade.train.run import load_tensors
+
+PAIRS = TASKS["reverse"].pairs("train", size=300)
+DEV = TASKS["reverse"].pairs("dev", size=40)
+SETTINGS = {
+    "model": {"family": "luong", "cell": "gru", "width": 16, "feed": False, "dropout": 0.2},
+    "train": {"steps": 24, "batch_tokens": 600, "evaluations": 4},
+    "source": {"kind": "symbols"},
+    "target": {"kind": "symbols"},
+}
+
+
+def start(path: Path, **changes) -> Run:
+    config = RunConfig.read({**SETTINGS, **changes})
+    source, target = (Tokeniser.train([p[side] for p in PAIRS], "symbols") for side in (0, 1))
+    return Run.create(path, config, source, target)
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_tensors(path / "model.safetensors")[0]
+
+
+def assert_same_bits(one: Path, other: Path) -> None:
+    mine, theirs = weights(one), weights(other)
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+@pytest.fixture
+def straight(tmp_path) -> Path:
+    """A run that was never interrupted."""
+    train(start(tmp_path / "straight"), PAIRS, DEV)
+    return tmp_path / "straight"
+
+
+class InterruptedHereError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moments", [[1], [5], [6], [7], [13, 14, 20], [23]])
+def test_a_run_resumes_bit_for_bit(tmp_path, straight, moments):
+    """Stopped between checkpoints, at one, before the first, again and again."""
+    start(tmp_path / "again")
+    for moment in moments:
+
+        def stop(progress, moment=moment):
+            if progress.step == moment:
+                raise InterruptedHereError
+
+        with pytest.raises(InterruptedHereError):
+            train(Run.open(tmp_path / "again"), PAIRS, DEV, stop)
+        torch.manual_seed(time.time_ns() % 2**31)  # a new process knows nothing of the old one
+    train(Run.open(tmp_path / "again"), PAIRS, DEV)
+    assert_same_bits(straight, tmp_path / "again")
+
+
+def test_a_real_kill(tmp_path, straight):
+    """SIGKILL, whenever it comes, and a new process each time."""
+    start(tmp_path / "again")
+    code = (
+        "import sys, torch; sys.path.insert(0, sys.argv[2]); torch.set_num_threads(1)\n"
+        "from pathlib import Path; from test_training import PAIRS, DEV; from saccade.train import Run, train\n"
+        "train(Run.open(Path(sys.argv[1])), PAIRS, DEV, lambda p: (print(p.step, flush=True)))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "again"), str(Path(__file__).parent)]
+    for moment in ("4", "11"):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.strip() == moment:
+                process.send_signal(signal.SIGKILL)
+                break
+        process.stdout.close()
+        assert process.wait() == -signal.SIGKILL
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert_same_bits(straight, tmp_path / "again")
+
+
+def test_a_torn_checkpoint_is_passed_over(tmp_path, straight):
+    start(tmp_path / "again")
+
+    def stop(progress):
+        if progress.step == 20:
+            raise InterruptedHereError
+
+    with pytest.raises(InterruptedHereError):
+        train(Run.open(tmp_path / "again"), PAIRS, DEV, stop)
+    older, newest = Run.open(tmp_path / "again").checkpoints()
+    newest.write_bytes(newest.read_bytes()[:-100])
+    train(Run.open(tmp_path / "again"), PAIRS, DEV)
+    assert_same_bits(straight, tmp_path / "again")
+
+
+def test_a_finished_run_is_left_as_it_is(straight):
+    before = {p: p.stat().st_mtime_ns for p in straight.rglob("*")}
+    train(Run.open(straight), PAIRS, DEV, lambda _: pytest.fail("there was nothing to do"))
+    assert {p: p.stat().st_mtime_ns for p in straight.rglob("*")} == before
+
+
+def test_a_run_is_a_folder_of_plain_files(straight):
+    assert sorted(p.name for p in straight.iterdir()) == [
+        "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
+    ]  # fmt: skip
+    assert json.loads((straight / "plan.json").read_text()) == {"steps": 24, "evaluate_every": 6, "version": 1}
+    lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [6, 12, 18, 24]
+    assert len(Run.open(straight).checkpoints()) == 2
+    moved = straight.rename(straight.with_name("moved"))
+    assert Run.open(moved).model() is not None
+
+
+def test_bad_folders(tmp_path, straight):
+    with pytest.raises(ValueError, match="exists already; choose another folder"):
+        start(straight)
+    with pytest.raises(ValueError, match="is no run of saccade"):
+        Run.open(tmp_path)
+    (straight / "model.safetensors").write_bytes(b"torn")
+    with pytest.raises(ValueError, match=r"model.safetensors: cannot be read"):
+        Run.open(straight).model()
+    text = (straight / "config.toml").read_text()
+    (straight / "config.toml").write_text(text.replace("width", "widht"))
+    with pytest.raises(ValueError, match=r"config.toml: .*widht"):
+        Run.open(straight)
+    (straight / "plan.json").write_text('{"steps": 3, "evaluate_every": 1, "version": 99}')
+    with pytest.raises(ValueError, match="version 99, newer than this saccade knows"):
+        Plan.load(straight / "plan.json")
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
+    run = start(tmp_path / "wild", train={**SETTINGS["train"], "learning_rate": 1e30})
+    with pytest.raises(ValueError, match=r"step \d+: the loss is (nan|inf)"):
+        train(run, PAIRS, DEV)
+
+
+def test_minutes_become_steps_once(tmp_path):
+    """The clock is read before the first step and never again; how many steps fit is the machine's business."""
+    run = start(tmp_path / "timed", train={"minutes": 0.02, "batch_tokens": 600, "evaluations": 2})
+    train(run, PAIRS, DEV)
+    steps = Plan.load(run.path / "plan.json").steps
+    assert steps >= 1
+    assert json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == steps
+
+
+def test_a_short_run_learns_to_copy(tmp_path):
+    pairs, unseen = TASKS["copy"].pairs("train", size=4000), TASKS["copy"].pairs("test", size=100)
+    config = RunConfig.read({
+        "model": {"family": "luong", "cell": "gru", "width": 64, "feed": False, "dropout": 0.1},
+        "train": {"steps": 300, "batch_tokens": 2500, "learning_rate": 5e-3, "evaluations": 3, "seed": os.getpid()},
+    })  # fmt: skip
+    source, target = (Tokeniser.train([p[side] for p in pairs], "symbols") for side in (0, 1))
+    run = Run.create(tmp_path / "copy", config, source, target)
+    train(run, pairs, unseen)
+    model = Run.open(run.path).model()
+    batch = Batch.of([(run.source.encode(p.source).ids, []) for p in unseen])
+    with torch.inference_mode():
+        memory = model.encode(batch.source, batch.mask)
+    found = beam_search([model], [memory], batch.mask.sum(1) + 5, start=START, stop=STOP)
+    right = sum(run.target.decode(f[0].tokens) == p.target for f, p in zip(found, unseen, strict=True))
+    assert right > 80
