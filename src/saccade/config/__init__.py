@@ -6,6 +6,6 @@ its errors, and no torch: reading a config must be cheap.
 
 from saccade.config.base import Config
 from saccade.config.model import Cell, Family, ModelConfig
-from saccade.config.train import RunConfig, TokeniserConfig, TrainConfig
+from saccade.config.train import DataConfig, RunConfig, TokeniserConfig, TrainConfig
 
-__all__ = ["Cell", "Config", "Family", "ModelConfig", "RunConfig", "TokeniserConfig", "TrainConfig"]
+__all__ = ["Cell", "Config", "DataConfig", "Family", "ModelConfig", "RunConfig", "TokeniserConfig", "TrainConfig"]

@@ -21,6 +21,15 @@ class Config(BaseModel):
             first = error.errors()[0]
             key = ".".join(str(part) for part in first["loc"])
             if first["type"] == "extra_forbidden":
-                raise ValueError(f"{where}: {unknown('key', key, cls.model_fields)}") from None
+                raise ValueError(f"{where}: {unknown('key', key, cls._keys_beside(first['loc']))}") from None
             message = first["msg"].removeprefix("Value error, ")
             raise ValueError(f"{where}: {key}: {message}" if key else f"{where}: {message}") from None
+
+    @classmethod
+    def _keys_beside(cls, place: tuple[int | str, ...]) -> list[str]:
+        """The known keys, written in full, of the section in which an unknown one was found."""
+        section: Any = cls
+        for part in place[:-1]:
+            section = section.model_fields[str(part)].annotation
+        above = "".join(f"{part}." for part in place[:-1])
+        return [above + name for name in section.model_fields]

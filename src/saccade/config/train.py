@@ -43,8 +43,21 @@ class TokeniserConfig(Config):
     lower: bool = Field(False, description="Whether upper case is read as lower case.")
 
 
+class DataConfig(Config):
+    """What it learns from."""
+
+    train: list[str] = Field(
+        default_factory=list, description="A file of pairs, two parallel files, or the name of a built-in task."
+    )
+    dev: list[str] = Field(
+        default_factory=list, description="The same to measure progress on; if not given, a part of train."
+    )
+
+
 class RunConfig(Config):
     """Everything that makes a run what it is."""
+
+    data: DataConfig = Field(DataConfig(), description="What it learns from.")
 
     model: ModelConfig = Field(ModelConfig(), description="What the model is made of.")
     train: TrainConfig = Field(TrainConfig(), description="How it learns.")

@@ -6,6 +6,7 @@ silence. This room imports the errors and configs; its tensors begin where batch
 """
 
 from saccade.data.batches import Batch, batches
+from saccade.data.choose import Choice, choose_tokeniser
 from saccade.data.pairs import Corpus, Pair, Skipped, split
 from saccade.data.readers import read_pairs
 from saccade.data.tasks import TASKS, Task
@@ -18,6 +19,7 @@ __all__ = [
     "TASKS",
     "UNKNOWN",
     "Batch",
+    "Choice",
     "Corpus",
     "Encoded",
     "Pair",
@@ -25,6 +27,7 @@ __all__ = [
     "Task",
     "Tokeniser",
     "batches",
+    "choose_tokeniser",
     "read_pairs",
     "split",
 ]
