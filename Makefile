@@ -26,7 +26,7 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile  # a page of snippets is one session, so it stays with one worker
 
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/attention.py
