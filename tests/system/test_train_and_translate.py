@@ -71,9 +71,35 @@ def test_runs_write_as_one(folder):
 
 def test_a_finished_run_has_nothing_to_resume(folder):
     before = (folder / "a" / "model.safetensors").read_bytes()
+    moved = (folder / "pairs.tsv").rename(folder / "elsewhere.tsv")  # what it learnt from may be gone
     ran = run("train", "--resume", folder / "a")
+    moved.rename(folder / "pairs.tsv")
     assert ran.returncode == 0, ran.stderr
+    assert "is finished; there is nothing to resume" in ran.stderr
     assert (folder / "a" / "model.safetensors").read_bytes() == before
+
+
+def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
+    limited = ["--set", "model.score=location", "--set", "model.max_length=30"]
+    assert run("train", folder / "pairs.tsv", "-o", folder / "l", *SMALL, *limited).returncode == 0
+    ran = run("translate", folder / "l", "--input", "-", input="a b\n" + "a " * 60 + "\nc\n")
+    assert ran.returncode == 0, ran.stderr
+    assert len(ran.stdout.split("\n")) == 4
+    assert "text 2: 120 characters are more than the model reads" in ran.stderr
+    ran = run(
+        "train",
+        folder / "pairs.tsv",
+        "-o",
+        folder / "x",
+        *SMALL,
+        "--set",
+        "model.score=location",
+        "--set",
+        "model.max_length=4",
+    )
+    assert ran.returncode == 1
+    assert "model.max_length=4, but the data needs 21: --set model.max_length=21" in ran.stderr
+    assert not (folder / "x").exists()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +115,7 @@ def test_a_finished_run_has_nothing_to_resume(folder):
             "unknown key 'model.widht'; did you mean 'model.width'",
         ),
         (["train", "copy", "-o", "{}/x", "--set", "width=3"], "expected SECTION.KEY=VALUE, such as model.width=128"),
+        (["train", "copy", "-o", "{}/x", "--minutes", "1", "--set", "train.steps=3"], "one of them decides"),
         (["train", "--resume", "{}/nothing"], "is no run of saccade"),
         (["train", "copy", "--resume", "{}/a"], "leave out the other options"),
         (["translate", "{}", "hello"], "is no run of saccade"),

@@ -67,12 +67,6 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
     assert read_pairs(file, columns=(1, 3)).pairs == [Pair("e", "g")]
 
 
-def test_several_targets_of_one_source_are_several_references(tmp_path):
-    file = tmp_path / "pairs.tsv"
-    file.write_text("read\tɹ iː d\nread\tɹ ɛ d\nlead\tl ɛ d\n")
-    assert read_pairs(file).references() == {"read": ["ɹ iː d", "ɹ ɛ d"], "lead": ["l ɛ d"]}
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -50,7 +50,9 @@ def train(
         list[str] | None, typer.Option(help="Pairs to measure progress on; twice for parallel files.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="seq2seq, bahdanau, luong or transformer.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Wall-clock budget; training ends annealed inside it.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="About how long to train; the steps are planned for it.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as model.width=128; repeatable."),

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from saccade.config import RunConfig
 from saccade.data import TASKS, Pair, Tokeniser, choose_tokeniser, read_pairs, split
-from saccade.search import Translator
+from saccade.search import MOST_TOKENS, Translator
 from saccade.train import Plan, Run, train
 from saccade.train import Progress as Step
 
@@ -34,6 +34,9 @@ def train_command(
         if data or output or dev or family or minutes or settings:
             raise ValueError("--resume goes on with a run as it is: leave out the other options")
         run = Run.open(resume)
+        if run.finished():
+            say(f"{run.path}: is finished; there is nothing to resume")
+            return
         pairs, held = _load(run.config.data.train, run.config.data.dev)
     else:
         if not data:
@@ -85,6 +88,17 @@ def _create(output: Path, asked: dict[str, Any], pairs: list[Pair]) -> Run:
         Tokeniser.train(texts[side], c.kind, size=c.size, form=c.form, lower=c.lower)
         for side, c in (("source", config.source), ("target", config.target))
     )
+    longest = config.model.longest_source
+    if longest is not None:
+        needed = 1 + max(
+            len(ids)
+            for tokens, side in ((source, "source"), (target, "target"))
+            for ids in tokens.encode_all(texts[side])
+        )
+        if needed > longest:
+            raise ValueError(
+                f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}"
+            )
     return Run.create(output, config, source, target)
 
 
@@ -138,7 +152,11 @@ def _train(run: Run, pairs: list[Pair], held: list[Pair]) -> None:
             if step.dev_loss is not None and quiet:
                 say(f"step {step.step}/{step.steps}: loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}")
 
-        train(run, pairs, held, show)
+        try:
+            train(run, pairs, held, show)
+        except KeyboardInterrupt:
+            say(f"stopped; go on with: saccade train --resume {run.path}")
+            raise
 
 
 def translate_command(runs: list[Path], texts: list[str], file: Path | None, beam: int) -> None:
@@ -154,7 +172,10 @@ def translate_command(runs: list[Path], texts: list[str], file: Path | None, bea
         texts = raw.removesuffix("\n").split("\n") if raw else []
     elif not texts:
         raise ValueError("nothing to translate: give TEXT, or --input FILE")
-    translator = Translator([run.model() for run in opened], first.source, first.target)
+    limits = [limit for run in opened if (limit := run.config.model.longest_source) is not None]
+    translator = Translator(
+        [run.model() for run in opened], first.source, first.target, min(limits, default=MOST_TOKENS)
+    )
     for number, (text, done) in enumerate(zip(texts, translator(texts, beam=beam), strict=True), 1):
         print(done.text)
         where = f"text {number}"

@@ -47,6 +47,13 @@ class ModelConfig(Config):
         "sinusoidal", description="Transformer: how it knows the order."
     )
 
+    @property
+    def longest_source(self) -> int | None:
+        """The most tokens that the model can read, if there is a limit at all."""
+        if self.family == "transformer":
+            return self.max_length if self.positions == "learned" else None
+        return self.max_length if self.score == "location" and self.family != "seq2seq" else None
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.width % self.heads:

@@ -1,8 +1,8 @@
 """How a model is trained, and the whole of a run."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from saccade.config.base import Config
 from saccade.config.model import ModelConfig, Share
@@ -12,7 +12,7 @@ class TrainConfig(Config):
     """How long and how fast to learn."""
 
     minutes: PositiveFloat | None = Field(
-        None, description="Wall-clock budget; the schedule is planned to end inside it."
+        None, description="Wall-clock budget; the steps are planned to take about that long."
     )
     steps: PositiveInt | None = Field(None, description="Updates, if there is no budget in minutes.")
     batch_tokens: PositiveInt = Field(4000, description="Tokens of source and target in a batch, padding counted.")
@@ -30,6 +30,14 @@ class TrainConfig(Config):
     seed: NonNegativeInt = Field(
         0, description="Decides the first weights, the order of the batches and what dropout leaves out."
     )
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        if self.minutes is not None and self.steps is not None:
+            raise ValueError(
+                f"minutes={self.minutes:g} and steps={self.steps}: one of them decides; leave out the other"
+            )
+        return self
 
 
 class TokeniserConfig(Config):

@@ -41,13 +41,6 @@ class Corpus:
             lines.append(f"skipped {count} line{'s' * (count > 1)}: {why} ({', '.join(places)}{more})")
         return lines
 
-    def references(self) -> dict[str, list[str]]:
-        """All targets of each source: several of one source are several right answers."""
-        found: dict[str, list[str]] = {}
-        for source, target in self.pairs:
-            found.setdefault(source, []).append(target)
-        return found
-
 
 def split(pairs: list[Pair], share: float = 0.05, most: int = 2000) -> tuple[list[Pair], list[Pair]]:
     """Training and development pairs, by a hash of the source: all pairs of one source fall on the same side.

@@ -27,7 +27,6 @@ class Encoded:
 
     ids: list[int]
     spans: list[tuple[int, int]]
-    pieces: list[str]
 
 
 def _trainer(kind: Callable[..., trainers.Trainer], size: int, **options: str) -> trainers.Trainer:
@@ -102,7 +101,7 @@ class Tokeniser:
 
     def encode(self, text: str) -> Encoded:
         encoding = self._inner.encode(text, add_special_tokens=False)
-        return Encoded([i + _OWN for i in encoding.ids], encoding.offsets, encoding.tokens)
+        return Encoded([i + _OWN for i in encoding.ids], encoding.offsets)
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
         """The numbers alone, many texts at once."""
@@ -112,8 +111,3 @@ class Tokeniser:
         """The text of these numbers; what is decomposed is composed again, and PAD, START and STOP are left out."""
         text: str = self._inner.decode([i - _OWN for i in ids if i >= _OWN], skip_special_tokens=True)
         return normalizers.NFC().normalize_str(text)
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Each number as a person reads it."""
-        own = {PAD: "<pad>", START: "<start>", STOP: "<stop>"}
-        return [own.get(i) or self._inner.id_to_token(i - _OWN) or "<unk>" for i in ids]

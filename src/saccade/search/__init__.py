@@ -7,6 +7,6 @@ knows numbers; only the `Translator` at its door knows text.
 
 from saccade.search.beam import Hypothesis, beam_search
 from saccade.search.force import Forced, force
-from saccade.search.translator import Translation, Translator
+from saccade.search.translator import MOST_TOKENS, Translation, Translator
 
-__all__ = ["Forced", "Hypothesis", "Translation", "Translator", "beam_search", "force"]
+__all__ = ["MOST_TOKENS", "Forced", "Hypothesis", "Translation", "Translator", "beam_search", "force"]

@@ -25,6 +25,7 @@ from torch import Tensor
 from saccade.config import RunConfig
 from saccade.data import Tokeniser
 from saccade.model import Model, build
+from saccade.train.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class Run:
         """A line in metrics.jsonl."""
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(figures) + "\n")
+
+    def finished(self) -> bool:
+        """Whether the plan was carried out to its last step."""
+        plan, done = self.path / "plan.json", self.checkpoints()
+        return plan.exists() and bool(done) and int(done[-1].stem) >= Plan.load(plan).steps
 
     def checkpoints(self) -> list[Path]:
         """From the oldest to the newest."""
