@@ -1,0 +1,12 @@
+"""The metrics room: pure functions on strings. How good is what was written, and how sure is that?
+
+In come outputs and, for each, one or several references; out come numbers, all in percent, with the signatures of
+sacrebleu where it computed them. Words wrong (WER) and symbols wrong (PER, CER) are as the G2P shared tasks define
+them: a word is right only if all of it is, and the nearest reference counts.
+"""
+
+from saccade.metrics.bootstrap import interval
+from saccade.metrics.symbols import Edits, confusions, edits
+from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_scores
+
+__all__ = ["BleuParts", "Edits", "Scored", "bleu_of", "bleu_parts", "confusions", "edits", "interval", "text_scores"]

@@ -1,0 +1,13 @@
+"""The see room: what was written, where it was looked at, and ways to show it.
+
+In come plain strings, numbers and NumPy arrays, put together by the search; out come a `Prediction` and its views: a
+record, a page, a picture, a heatmap in the terminal. It imports NumPy, and matplotlib when a picture is asked for; no
+torch, so that a saved record can be looked at anywhere.
+"""
+
+from saccade.see.alignment import align, words
+from saccade.see.page import page
+from saccade.see.prediction import VERSION, Prediction, Token
+from saccade.see.terminal import heatmap
+
+__all__ = ["VERSION", "Prediction", "Token", "align", "heatmap", "page", "words"]

@@ -1,0 +1,179 @@
+"""What was written for a source, and where it came from."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.errors import unknown
+from saccade.see.alignment import Span, align
+
+VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
+END = "⏹"  # shown where the source ends and where writing stopped
+
+
+class Token(NamedTuple):
+    """A piece of a text, and its span in code points; the end has an empty one."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was written for a source.
+
+    `source_tokens` and `target_tokens` end with the end of the source and with STOP (unless the output was cut), so
+    `weights` has a row for each of the one and a column for each of the other.
+    """
+
+    source: str
+    text: str
+    score: float  # summed natural-log probability
+    source_tokens: tuple[Token, ...] = ()
+    target_tokens: tuple[Token, ...] = ()
+    log_probabilities: tuple[float, ...] = ()  # of each target token
+    cross: NDArray[np.float32] | None = None  # [L, H, T, N]: where each layer and head looked; None without attention
+    layer: int = -1  # whose glances `weights` shows
+    unknown: tuple[str, ...] = ()  # parts of the source that the model does not know
+    cut_source: bool = False  # the source was too long, and its end was not read
+    cut_output: bool = False  # the output reached its limit
+    alternatives: tuple["Prediction", ...] = field(default=(), repr=False)  # the next best, if asked for
+
+    @property
+    def attention(self) -> dict[str, NDArray[np.float32]]:
+        """Every glance by kind: cross [L, H, T, N]."""
+        return {} if self.cross is None else {"cross": self.cross}
+
+    @cached_property
+    def weights(self) -> NDArray[np.float32] | None:
+        """[T, N]: where each token looked, the mean over the heads of the layer that is shown."""
+        if self.cross is None:
+            return None
+        mean: NDArray[np.float32] = self.cross[self.layer].mean(0)
+        return mean
+
+    @cached_property
+    def alignment(self) -> list[Span]:
+        """Links (i, j) between words, from 0: written word j came from source word i."""
+        if self.weights is None:
+            return []
+        spans = [[t.span for t in tokens] for tokens in (self.source_tokens, self.target_tokens)]
+        return align(self.weights, spans[0], spans[1], self.source, self.text)
+
+    def pharaoh(self) -> str:
+        """The alignment as other tools read it: `0-0 1-2`."""
+        return " ".join(f"{i}-{j}" for i, j in sorted(self.alignment))
+
+    def record(self) -> dict[str, Any]:
+        """Everything as plain JSON values, under a version number."""
+        record: dict[str, Any] = {
+            "version": VERSION,
+            "source": self.source,
+            "text": self.text,
+            "score": _short(self.score),
+            "source_tokens": [{"text": t.text, "span": list(t.span)} for t in self.source_tokens],
+            "target_tokens": [{"text": t.text, "span": list(t.span)} for t in self.target_tokens],
+            "log_probabilities": [_short(p) for p in self.log_probabilities],
+            "layer": self.layer,
+            "attention": {k: _nested(w) for k, w in self.attention.items()},
+            "alignment": [list(link) for link in self.alignment],
+            "unknown": list(self.unknown),
+            "cut_source": self.cut_source,
+            "cut_output": self.cut_output,
+        }
+        if self.alternatives:
+            record["alternatives"] = [{"text": a.text, "score": _short(a.score)} for a in self.alternatives]
+        return record
+
+    @classmethod
+    def read(cls, record: dict[str, Any]) -> "Prediction":
+        """A prediction from its record."""
+        if not isinstance(record, dict) or not isinstance(version := record.get("version"), int):
+            raise ValueError("not the record of a prediction: it has no version")
+        if version > VERSION:
+            raise ValueError(f"a record of version {version}, newer than this saccade knows ({VERSION})")
+        try:
+            tokens = [
+                tuple(Token(t["text"], tuple(t["span"])) for t in record[side])
+                for side in ("source_tokens", "target_tokens")
+            ]
+            cross = record["attention"].get("cross")
+            found = cls(
+                record["source"],
+                record["text"],
+                record["score"],
+                tokens[0],
+                tokens[1],
+                tuple(record["log_probabilities"]),
+                None if cross is None else np.array(cross, dtype=np.float32),
+                record["layer"],
+                tuple(record["unknown"]),
+                record["cut_source"],
+                record["cut_output"],
+            )
+            others = tuple(
+                replace(cls("", a["text"], a["score"]), source=found.source) for a in record.get("alternatives", [])
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not the record of a prediction: {type(error).__name__} {error}") from None
+        return replace(found, alternatives=others)
+
+    def save(self, path: Path | str) -> None:
+        """Writes it as its ending says: .json .csv .txt .html, or a picture: .png .svg .pdf."""
+        path = Path(path)
+        match kind := path.suffix.lower():  # all of it is made before the file is touched
+            case ".json":
+                content = (json.dumps(self.record(), ensure_ascii=False) + "\n").encode()
+            case ".csv":
+                content = self._table().encode()
+            case ".txt":
+                content = (self.show(colour=False) + "\n").encode()
+            case ".html":
+                content = self._repr_html_().encode()
+            case ".png" | ".svg" | ".pdf":
+                content = self._picture(kind[1:])
+            case _:
+                raise unknown("ending", kind, [".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf"])
+        path.write_bytes(content)
+
+    def show(self, colour: bool = True, width: int = 80) -> str:
+        """A heatmap for a terminal."""
+        from saccade.see.terminal import heatmap  # noqa: PLC0415  (views know predictions, not the other way round)
+
+        return heatmap(self, colour, width)
+
+    def _repr_html_(self) -> str:
+        """How it draws itself in a notebook."""
+        from saccade.see.page import page  # noqa: PLC0415
+
+        return page([self], title=self.source)
+
+    def _picture(self, kind: str) -> bytes:
+        from saccade.see.picture import picture  # noqa: PLC0415
+
+        return picture(self, kind)
+
+    def _table(self) -> str:
+        """The weights with their tokens: the first row is the source, the first column what was written."""
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow(["", *(t.text for t in self.source_tokens)])
+        for i, token in enumerate(self.target_tokens):
+            row = [] if self.weights is None else [f"{w:.6g}" for w in self.weights[i]]
+            writer.writerow([token.text, *row])
+        return out.getvalue()
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.7g}")
+
+
+def _nested(weights: NDArray[np.float32]) -> Any:
+    return np.round(weights.astype(np.float64), 7).tolist()

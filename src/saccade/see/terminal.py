@@ -1,0 +1,63 @@
+"""A heatmap of block characters: darker is more; colour helps, but is not needed."""
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from saccade.see.prediction import Prediction
+
+SHADES = " ·░▒▓█"
+EDGES = (0.05, 0.15, 0.35, 0.6, 0.85)  # weights at which a cell grows darker
+COLOURS = (236, 238, 24, 31, 38, 51)  # of 256, from dim grey to bright cyan
+
+
+def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> str:
+    """Rows are the tokens that were written, columns those of the source, in slices that fit the width."""
+    weights = prediction.weights
+    if weights is None:
+        return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
+    columns = [_cell(t.text) for t in prediction.source_tokens]
+    rows = [_cell(t.text) for t in prediction.target_tokens]
+    margin = min(16, max((_width(r) for r in rows), default=0))
+    blocks: list[list[int]] = [[]]
+    room = width - margin - 1
+    for n, label in enumerate(columns):
+        if blocks[-1] and sum(max(2, _width(columns[m])) + 1 for m in blocks[-1]) + _width(label) + 1 > room:
+            blocks.append([])
+        blocks[-1].append(n)
+    lines = []
+    for block in blocks:
+        lines.append(" " * (margin + 1) + " ".join(_pad(columns[n], max(2, _width(columns[n]))) for n in block))
+        for t, label in enumerate(rows):
+            cells = (_shade(float(weights[t, n]), max(2, _width(columns[n])), colour) for n in block)
+            lines.append(f"{_pad(label, margin, right=True)} " + " ".join(cells))
+        lines.append("")
+    return "\n".join(line.rstrip() for line in lines[:-1])
+
+
+def _shade(weight: float, width: int, colour: bool) -> str:
+    level = sum(weight >= edge for edge in EDGES)
+    cell = SHADES[level] * width
+    return f"\x1b[38;5;{COLOURS[level]}m{cell}\x1b[0m" if colour and level else cell
+
+
+def printable(text: str) -> str:
+    """No control character, no lone direction mark reaches the terminal."""
+    return "".join("�" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text)
+
+
+def _cell(text: str) -> str:
+    shown = printable(text.strip()) or "␣"
+    while _width(shown) > 16:
+        shown = shown[:-2] + "…"
+    return shown
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal that a text takes: wide characters take two, marks upon others none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _pad(text: str, width: int, right: bool = False) -> str:
+    gap = " " * max(0, width - _width(text))
+    return gap + text if right else text + gap

@@ -1,0 +1,90 @@
+"""Metrics: against sacrebleu itself, definitions of the shared tasks, and intervals that mean something."""
+
+import numpy as np
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.evaluate.report import report
+from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores
+from saccade.see import Prediction
+
+OUTPUTS = ["the cat sat on the mat", "a dog runs fast in the park", "hello there my old friend"]
+REFERENCES = [
+    ["the cat sat on a mat", "a cat was on the mat"],
+    ["a dog is running in the park"],
+    ["hello my old friend"],
+]
+
+
+def test_scores_and_signatures_are_those_of_sacrebleu():
+    found = text_scores(OUTPUTS, [r[:1] for r in REFERENCES])
+    streams = [[r[0] for r in REFERENCES]]
+    assert found["bleu"].score == sacrebleu.corpus_bleu(OUTPUTS, streams).score
+    assert found["chrf"].score == sacrebleu.corpus_chrf(OUTPUTS, streams).score
+    assert found["ter"].score == sacrebleu.corpus_ter(OUTPUTS, streams).score
+    assert found["bleu"].signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+
+
+def test_several_references_for_some():
+    assert (
+        text_scores(OUTPUTS, REFERENCES)["bleu"].score > text_scores(OUTPUTS, [r[:1] for r in REFERENCES])["bleu"].score
+    )
+    assert "nrefs:var" in text_scores(OUTPUTS, REFERENCES)["bleu"].signature
+
+
+def test_the_parts_of_bleu_add_up():
+    assert bleu_of(bleu_parts(OUTPUTS, REFERENCES).sum(0)) == pytest.approx(
+        text_scores(OUTPUTS, REFERENCES)["bleu"].score
+    )
+
+
+def test_the_nearest_reference_counts():
+    assert edits(["a", "b"], [["x", "y"], ["a", "b", "c"]])[:2] == (1, 3)
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=8), st.lists(st.sampled_from("ab"), max_size=8))
+def test_edits_and_confusions_agree(output, reference):
+    found = confusions([(output, reference)], most=100)
+    assert sum(count for *_, count in found) == edits(output, [reference]).wrong
+
+
+def test_an_interval_covers_what_it_should():
+    """Of 100 samples from a coin of 0.7, about 95 intervals hold it; fewer than 85 would be a mistake (6 sigma)."""
+    chance = np.random.default_rng(0)
+    held = 0
+    for trial in range(100):
+        parts = np.stack([chance.random(200) < 0.7, np.ones(200)], 1).astype(float)
+        low, high = interval(parts, lambda total: total[0] / total[1], seed=trial, samples=200)
+        held += low <= 0.7 <= high
+    assert held >= 85
+
+
+def test_a_report_counts_words_and_symbols_as_the_shared_tasks_do():
+    said = [Prediction("ab", "a b", -1), Prediction("cd", "c x", -1), Prediction("ef", "e f g", -1)]
+    found = report(said, [["a b"], ["c d", "c d d"], ["e f"]], symbols=True)
+    assert found.scores["wer"] == pytest.approx(100 * 2 / 3)
+    assert found.scores["exact"] == pytest.approx(100 / 3)
+    assert found.scores["per"] == pytest.approx(
+        100 * 2 / 6
+    )  # one wrong of "c d" (or two of three), one too many of "e f"
+    assert ("d", "x", 1) in found.confusions
+    assert ("∅", "g", 1) in found.confusions
+    assert found.counts["references"] == 4
+    record = found.record()
+    assert {"bleu", "chrf", "ter", "exact", "wer", "per", "signatures", "by_length", "counts"} <= set(record)
+
+
+def test_lengths_are_shared_out_into_buckets_that_are_large_enough():
+    said = [Prediction(" ".join(["w"] * n), "x", -1) for n in range(1, 41) for _ in range(10)]
+    found = report(said, [["x"]] * len(said), symbols=False)
+    assert sum(b.sources for b in found.by_length) == 400
+    assert all(b.sources >= 20 for b in found.by_length)
+    assert found.by_length[0].first == 1
+    assert found.by_length[-1].last == 40
+    assert found.unit == "words"
+
+
+def test_nothing_to_evaluate():
+    assert report([], [], symbols=True).record()["counts"]["sources"] == 0

@@ -1,0 +1,131 @@
+"""Predictions: links between words, records that come back as they went, views that harm nobody."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.see import Prediction, Token, align, page
+from saccade.see.prediction import END
+
+
+def tokens(*pieces):
+    """Pieces of one text, one after the other, and the end."""
+    found, place = [], 0
+    for piece in pieces:
+        found.append(Token(piece, (place, place + len(piece))))
+        place += len(piece)
+    return (*found, Token(END, (place, place)))
+
+
+def prediction(**changes):
+    source, target = tokens("the", " ca", "t"), tokens("die", " Kat", "ze")
+    weights = np.array([[8, 1, 1, 0], [1, 4, 4, 1], [1, 3, 5, 1], [0, 0, 1, 9]], dtype=np.float32) / 10
+    given = {
+        "source": "the cat",
+        "text": "die Katze",
+        "score": -1.5,
+        "source_tokens": source,
+        "target_tokens": target,
+        "log_probabilities": (-0.5, -0.5, -0.25, -0.25),
+        "cross": weights[None, None],
+        "layer": 0,
+    }
+    return Prediction(**{**given, **changes})
+
+
+def test_links_are_between_words_not_pieces():
+    assert prediction().alignment == [(0, 0), (1, 1)]
+    assert prediction().pharaoh() == "0-0 1-1"
+
+
+def test_weights_are_the_mean_over_heads_of_the_layer_shown():
+    cross = np.arange(2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
+    shown = prediction(cross=cross, layer=1)
+    assert np.array_equal(shown.weights, cross[1].mean(0))
+    assert np.array_equal(shown.attention["cross"], cross)
+
+
+def test_no_attention_is_no_failure():
+    blind = prediction(cross=None)
+    assert blind.weights is None
+    assert blind.alignment == []
+    assert "no attention" in blind.show()
+    assert "no attention" in page([blind])
+
+
+def test_a_link_goes_to_no_word_of_an_empty_text():
+    assert align(np.ones((1, 1), dtype=np.float32), [], [(0, 1)], "", "x") == []
+
+
+def test_a_record_comes_back_as_it_went():
+    for original in (
+        prediction(),
+        prediction(cross=None),
+        prediction(alternatives=(Prediction("the cat", "x", -3.0),)),
+    ):
+        back = Prediction.read(json.loads(json.dumps(original.record())))
+        assert back.record() == original.record()
+        assert back.alignment == original.alignment
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        ({}, "no version"),
+        ({"version": 99}, "newer than this saccade knows"),
+        ({"version": 1}, "not the record of a prediction"),
+        ([], "no version"),
+        ({**prediction().record(), "source_tokens": 3}, "not the record of a prediction"),
+    ],
+)
+def test_what_is_no_record_is_said(record, says):
+    with pytest.raises(ValueError, match=says):
+        Prediction.read(record)
+
+
+@pytest.mark.parametrize("ending", [".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf"])
+def test_every_ending(tmp_path, ending):
+    file = tmp_path / f"glance{ending}"
+    prediction().save(file)
+    content = file.read_bytes()
+    begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".html": b"<!doctype html>", ".svg": b"<?xml", ".json": b"{"}
+    assert content.startswith(begins.get(ending, b""))
+    if ending == ".csv":
+        assert content.decode().splitlines()[1] == "die,0.8,0.1,0.1,0"
+
+
+def test_another_ending_is_an_error_and_writes_nothing(tmp_path):
+    with pytest.raises(ValueError, match=r"unknown ending '.pmg'; did you mean '.png'"):
+        prediction().save(tmp_path / "x.pmg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_heatmap_is_read_without_colour():
+    lines = prediction().show(colour=False).splitlines()
+    assert lines[0].split() == ["the", "ca", "t", END]
+    assert lines[1].split()[:2] == ["die", "▓▓▓"]
+    assert "\x1b" not in "".join(lines)
+    assert "\x1b[38;5;" in prediction().show(colour=True)
+
+
+def test_a_long_source_is_cut_into_slices():
+    source = tokens(*[f" word{i}" for i in range(40)])
+    wide = prediction(source_tokens=source, cross=np.full((1, 1, 4, 41), 1 / 41, dtype=np.float32))
+    assert max(map(len, wide.show(colour=False, width=60).splitlines())) <= 60
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_text_harms_a_view(source, text):
+    """Control characters, bidi marks, markup and surrogates of any kind."""
+    clean = Prediction(
+        source, text, -1.0, tokens(source), tokens(text), (-0.5, -0.5), np.full((1, 1, 2, 2), 0.5, dtype=np.float32), 0
+    )
+    shown = clean.show(colour=False)
+    assert not any(ord(c) < 32 and c != "\n" for c in shown)
+    assert not {"\u202e", "\u2066", "\x9b"} & set(shown)
+    html = page([clean])
+    assert html.count("<script") == 1
+    assert html.count("</script") == 1
