@@ -5,8 +5,8 @@ word of them cost and where the model looked for it. One batched implementation 
 knows numbers; only the `Translator` at its door knows text.
 """
 
-from saccade.search.beam import Hypothesis, beam_search
+from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
-from saccade.search.translator import MOST_TOKENS, Translation, Translator
+from saccade.search.translator import MOST_TOKENS, Options, Translator
 
-__all__ = ["MOST_TOKENS", "Forced", "Hypothesis", "Translation", "Translator", "beam_search", "force"]
+__all__ = ["MOST_TOKENS", "Forced", "Hypothesis", "Options", "Sampling", "Translator", "beam_search", "force"]

@@ -1,62 +1,250 @@
-"""Runs at work: text in, text out, one for one."""
+"""Runs at work: text in, predictions out, one for one."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import overload
 
 import torch
+from torch import Tensor
 
 from saccade.data import START, STOP, UNKNOWN, Tokeniser
 from saccade.data.batches import pad
-from saccade.model import Model
-from saccade.search.beam import Hypothesis, beam_search
+from saccade.model import Memory, Model
+from saccade.search.beam import Hypothesis, Sampling, beam_search
+from saccade.search.force import force
+from saccade.see import Prediction, Token
+from saccade.see.prediction import END
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 AT_ONCE = 64  # sources in a batch
 
 
-class Translation(NamedTuple):
-    """What was written for a source."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search."""
 
-    text: str
-    score: float  # summed natural-log probability
-    unknown: list[str]  # parts of the source that the model does not know
-    cut_source: bool  # the source was too long, and its end was not read
-    cut_output: bool  # the output reached its limit
+    beam: int = 5  # hypotheses kept while searching; 1 is greedy
+    nbest: int = 1  # how many of them are returned
+    length_penalty: float = 1.0  # 0 favours short outputs, more favours long ones
+    coverage_penalty: float = 0.0  # how much it matters that the whole source was looked at
+    sample: bool = False  # draw by chance in place of searching
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise ValueError(f"beam: {self.beam}, expected at least 1")
+        if not self.sample and not 1 <= self.nbest <= self.beam:
+            raise ValueError(f"nbest: {self.nbest}, expected a number from 1 to beam={self.beam}")
+        if self.nbest < 1:
+            raise ValueError(f"nbest: {self.nbest}, expected at least 1")
+        if not self.temperature > 0:
+            raise ValueError(f"temperature: {self.temperature}, expected a number above 0")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p: {self.top_p}, expected a share, 0 < top_p ≤ 1")
+        if self.top_k < 0:
+            raise ValueError(f"top_k: {self.top_k}, expected 0 (all) or more")
+        if not self.sample and (self.temperature, self.top_k, self.top_p, self.seed) != (1.0, 0, 1.0, 0):
+            raise ValueError("temperature, top_k, top_p and seed are for sampling: add sample=True")
 
 
 class Translator:
-    """Models that write as one, with the tokenisers that they share."""
+    """Models that write as one, with the tokenisers that they share.
+
+    Call it with a text for a `Prediction`, with a list of texts for a list. Looking (`look=True`) costs a second, quick
+    pass over what was written and never changes it.
+    """
 
     def __init__(
-        self, models: Sequence[Model], source: Tokeniser, target: Tokeniser, most_tokens: int = MOST_TOKENS
+        self,
+        models: Sequence[Model],
+        source: Tokeniser,
+        target: Tokeniser,
+        most_tokens: int = MOST_TOKENS,
+        layer: int = -1,
+        symbols: bool = False,
     ) -> None:
-        self.models, self.source, self.target = [m.eval() for m in models], source, target
+        self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
+        self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.most = most_tokens - 1  # STOP is one of them
 
-    def __call__(self, texts: Sequence[str], *, beam: int = 5, length_penalty: float = 1.0) -> list[Translation]:
-        """One translation for each text, in their order; an empty text stays empty."""
-        encoded = [self.source.encode(text) for text in texts]
-        done: list[Translation | None] = [None if e.ids else Translation("", 0.0, [], False, False) for e in encoded]
-        order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(encoded[i].ids))
+    @overload
+    def __call__(self, texts: str, *, look: bool = True, prefix: str = "", **options: float) -> Prediction: ...
+    @overload
+    def __call__(
+        self, texts: list[str], *, look: bool = True, prefix: str = "", **options: float
+    ) -> list[Prediction]: ...
+    def __call__(
+        self, texts: str | list[str], *, look: bool = True, prefix: str = "", **options: float
+    ) -> Prediction | list[Prediction]:
+        """One prediction for each text, in their order; an empty text stays empty.
+
+        `options` are those of `Options`: beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k,
+        top_p, seed. `prefix` is what every output must begin with.
+        """
+        chosen = Options(**options)  # type: ignore[arg-type]
+        alone = isinstance(texts, str)
+        found = self.translate([texts] if isinstance(texts, str) else texts, chosen, look, prefix)
+        return found[0] if alone else found
+
+    def translate(
+        self, texts: Sequence[str], options: Options, look: bool = True, prefix: str = ""
+    ) -> list[Prediction]:
+        sources = [self._read(text) for text in texts]
+        begin = self.target.encode(prefix).ids if prefix else []
+
+        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
+            return self._search(rows, memories, options, begin)
+
+        return self._all(sources, write, look, options.nbest)
+
+    def score(self, source: str, target: str) -> Prediction:
+        """What this target costs as the output for this source, and where the models look for each of its words."""
+        return self.score_all([(source, target)])[0]
+
+    def score_all(self, pairs: Sequence[tuple[str, str]]) -> list[Prediction]:
+        """Forced decoding of many pairs: (source, target)."""
+        sources = [self._read(source) for source, _ in pairs]
+        wanted = {
+            id(s): [*self.target.encode(t).ids[: self.most], STOP] for s, (_, t) in zip(sources, pairs, strict=True)
+        }
+
+        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
+            return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
+
+        return [replace(p, score=sum(p.log_probabilities)) for p in self._all(sources, write, True, 1)]
+
+    def _all(
+        self,
+        sources: list["_Source"],
+        write: Callable[[list["_Source"], list[Memory]], list[list[Hypothesis]]],
+        look: bool,
+        nbest: int,
+    ) -> list[Prediction]:
+        """Sources of like length together, and their predictions back in order."""
+        done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0) for s in sources]
+        order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
         for start in range(0, len(order), AT_ONCE):
             rows = order[start : start + AT_ONCE]
-            best = self._search([encoded[i].ids[: self.most] for i in rows], beam, length_penalty)
-            for i, hypothesis in zip(rows, best, strict=True):
-                ids, spans = encoded[i].ids, encoded[i].spans
-                unknown = [texts[i][a:b] for n, (a, b) in zip(ids, spans, strict=True) if n == UNKNOWN]
-                text = self.target.decode(hypothesis.tokens)
-                done[i] = Translation(text, hypothesis.score, unknown, len(ids) > self.most, hypothesis.cut)
+            chosen = [sources[i] for i in rows]
+            memories = self._encode(chosen)
+            found = write(chosen, memories)
+            looks = self._look(chosen, memories, [h[0] for h in found]) if look else [None] * len(rows)
+            for i, hypotheses, seen in zip(rows, found, looks, strict=True):
+                others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
+                done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
         return [d for d in done if d is not None]
 
-    def _search(self, sources: list[list[int]], beam: int, length_penalty: float) -> list[Hypothesis]:
-        tokens = pad([[*ids, STOP] for ids in sources])
-        lengths = torch.tensor([len(ids) + 1 for ids in sources])
-        mask = torch.arange(tokens.shape[1]) < lengths.unsqueeze(1)
-        beam = min(beam, len(self.target))
-        limits = (2 * lengths + 20).clamp(max=self.most)
-        with torch.inference_mode():
-            memories = [model.encode(tokens, mask) for model in self.models]
-        found = beam_search(
-            self.models, memories, limits, start=START, stop=STOP, beam=beam, length_penalty=length_penalty
+    def _read(self, text: str) -> "_Source":
+        encoded = self.source.encode(text)
+        unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
+        tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
+        ended = (*tokens, Token(END, (len(text), len(text))))
+        return _Source(text, encoded.ids[: self.most], ended, unknown, len(encoded.ids) > self.most)
+
+    @torch.inference_mode()
+    def _encode(self, sources: list["_Source"]) -> list[Memory]:
+        device = next(self.models[0].parameters()).device
+        tokens = pad([[*s.ids, STOP] for s in sources]).to(device)
+        lengths = torch.tensor([len(s.ids) + 1 for s in sources], device=device)
+        mask = torch.arange(tokens.shape[1], device=device) < lengths.unsqueeze(1)
+        return [model.encode(tokens, mask) for model in self.models]
+
+    def _search(
+        self, sources: list["_Source"], memories: list[Memory], options: Options, begin: list[int]
+    ) -> list[list[Hypothesis]]:
+        lengths = torch.tensor([len(s.ids) + 1 for s in sources])
+        limits = (2 * lengths + 20 + len(begin)).clamp(max=max(self.most, len(begin) + 1))
+        beam = options.nbest if options.sample else options.beam
+        sampling = None
+        if options.sample:
+            longest = int(limits.max())
+            draws = torch.stack([_draws(s.ids, options.seed, beam, longest) for s in sources])
+            sampling = Sampling(draws, options.temperature, options.top_k, options.top_p)
+        return beam_search(
+            self.models,
+            memories,
+            limits,
+            start=START,
+            stop=STOP,
+            beam=beam,
+            length_penalty=options.length_penalty,
+            coverage_penalty=options.coverage_penalty,
+            prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
+            sampling=sampling,
         )
-        return [hypotheses[0] for hypotheses in found]
+
+    def _look(
+        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]
+    ) -> list[tuple[list[float], Tensor | None] | None]:
+        """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
+        targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
+        forced = force(self.models, memories, targets, start=START)
+        costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
+        looks: list[tuple[list[float], Tensor | None] | None] = []
+        for b, (source, hypothesis) in enumerate(zip(sources, best, strict=True)):
+            written, read = len(hypothesis.tokens), len(source.ids) + 1
+            weights = None if forced.weights is None else forced.weights[b, :written, :, :, :read].permute(1, 2, 0, 3)
+            looks.append((costs[b, :written].tolist(), weights))
+        return looks
+
+    def _say(
+        self, source: "_Source", hypothesis: Hypothesis, seen: tuple[list[float], Tensor | None] | None
+    ) -> Prediction:
+        text = self.target.decode(hypothesis.tokens)
+        said = Prediction(
+            source.text,
+            text,
+            hypothesis.score,
+            unknown=source.unknown,
+            cut_source=source.cut,
+            cut_output=hypothesis.cut,
+        )
+        if seen is None:
+            return said
+        costs, weights = seen
+        return replace(
+            said,
+            source_tokens=source.tokens,
+            target_tokens=tuple(self._pieces(hypothesis.tokens)),
+            log_probabilities=tuple(costs),
+            cross=None if weights is None else weights.float().cpu().numpy(),
+            layer=self.layer if weights is not None and weights.shape[0] > 1 else 0,
+        )
+
+    def _pieces(self, ids: Sequence[int]) -> list[Token]:
+        """What each number added to the text; one that only changed its last character stands for that one."""
+        pieces, end, text = [], 0, ""
+        for i, number in enumerate(ids):
+            if number == STOP:
+                pieces.append(Token(END, (end, end)))
+                continue
+            text = self.target.decode(ids[: i + 1])
+            start, end = min(end, max(0, len(text) - 1)), len(text)
+            pieces.append(Token(text[start:end], (start, end)))
+        return pieces
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """A text as the models read it."""
+
+    text: str
+    ids: list[int]
+    tokens: tuple[Token, ...]  # with the end
+    unknown: tuple[str, ...]
+    cut: bool
+
+
+def _draws(ids: list[int], seed: int, samples: int, longest: int) -> Tensor:
+    """Chance that depends on the sentence and the seed alone, so that the company of others changes nothing."""
+    return torch.tensor([_numbers(repr((seed, sample, ids)), longest) for sample in range(samples)])
+
+
+def _numbers(key: str, count: int) -> list[float]:
+    chance = random.Random(hashlib.sha256(key.encode()).digest())
+    return [chance.random() for _ in range(count)]
