@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data import PAD, START, STOP, TASKS, UNKNOWN, Batch, Tokeniser, batches
+from saccade.data import PAD, START, STOP, TASKS, UNKNOWN, Batch, Examples, Tokeniser, batches
 
 TEXTS = ["한국어 문장 하나.", "Hello, world (yes)!", "naïve café", "a <unk> <pad> b"]
 KINDS = ["characters", "symbols", "words", "bpe", "unigram"]
@@ -67,13 +67,15 @@ lengths = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1
 
 @given(lengths, st.integers(8, 300), st.integers(0, 5))
 def test_every_example_is_in_one_batch_and_no_batch_is_too_large(sizes, tokens, epoch):
-    examples = [([4] * s, [5] * t) for s, t in sizes]
-    made = list(batches(examples, tokens, seed=1, epoch=epoch))
+    examples = Examples.of(([4] * s, [5] * t) for s, t in sizes)
+    made = [b.tolist() for b in batches(examples, tokens, seed=1, epoch=epoch)]
     assert sorted(i for batch in made for i in batch) == list(range(len(examples)))
     for batch in made:
         source, target = (max(len(examples[i][side]) for i in batch) + 1 for side in (0, 1))
         assert len(batch) == 1 or len(batch) * (source + target) <= tokens
-    assert made == list(batches(examples, tokens, seed=1, epoch=epoch))  # a pure function of (seed, epoch)
+    assert made == [
+        b.tolist() for b in batches(examples, tokens, seed=1, epoch=epoch)
+    ]  # a pure function of (seed, epoch)
 
 
 def test_a_batch_says_what_is_given_wanted_and_real():

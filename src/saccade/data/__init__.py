@@ -6,9 +6,11 @@ silence. This room imports the errors and configs; its tensors begin where batch
 """
 
 from saccade.data.batches import Batch, batches
-from saccade.data.choose import Choice, choose_tokeniser
+from saccade.data.choose import Choice, choose_tokenisers
+from saccade.data.corpus import Material, Source, gather
+from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
-from saccade.data.readers import read_pairs
+from saccade.data.readers import read_pairs, stream_pairs
 from saccade.data.tasks import TASKS, Task
 from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
 
@@ -22,12 +24,19 @@ __all__ = [
     "Choice",
     "Corpus",
     "Encoded",
+    "Examples",
+    "Material",
     "Pair",
     "Skipped",
+    "Source",
     "Task",
     "Tokeniser",
     "batches",
-    "choose_tokeniser",
+    "cached",
+    "choose_tokenisers",
+    "gather",
     "read_pairs",
     "split",
+    "stream_pairs",
+    "tokenise",
 ]

@@ -1,15 +1,15 @@
 """Batches of about equal work, sentences of like length together."""
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from saccade.data.examples import Examples, Numbers
 from saccade.data.tokenisers import PAD, START, STOP
-
-Numbers = tuple[list[int], list[int]]  # a source and a target
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,12 @@ class Batch:
         sizes = torch.tensor([len(s) + 1 for s, _ in examples])
         return cls(source, torch.arange(source.shape[1]) < sizes.unsqueeze(1), given, wanted, real)
 
+    def to(self, device: torch.device) -> "Batch":
+        if device.type == "cpu":
+            return self
+        moved = (x.to(device) for x in (self.source, self.mask, self.given, self.wanted, self.real))
+        return Batch(*moved)
+
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     """Rows of numbers as one tensor [B, longest]."""
@@ -38,27 +44,24 @@ def pad(rows: Sequence[Sequence[int]]) -> Tensor:
     return torch.tensor([[*row, *[PAD] * (longest - len(row))] for row in rows], dtype=torch.long)
 
 
-def batches(examples: Sequence[Numbers], tokens: int, seed: int, epoch: int) -> Iterator[list[int]]:
+def batches(examples: Examples, tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
     """Which examples go into each batch of an epoch: about `tokens` tokens of source and target, padding counted.
 
     A pure function of (seed, epoch): the order is drawn first, lengths are sorted within it (ties fall as drawn), and
     the batches are shuffled.
     """
-    chance = random.Random(f"{seed} {epoch}")
-    order = list(range(len(examples)))
-    chance.shuffle(order)
-    order.sort(key=lambda i: (len(examples[i][1]), len(examples[i][0])))
-    made: list[list[int]] = []
-    batch: list[int] = []
-    source = target = 0
-    for i in order:
-        wider = max(source, len(examples[i][0]) + 1), max(target, len(examples[i][1]) + 1)
-        if batch and (len(batch) + 1) * sum(wider) > tokens:
-            made.append(batch)
-            batch, wider = [], (len(examples[i][0]) + 1, len(examples[i][1]) + 1)
-        batch.append(i)
-        source, target = wider
-    if batch:
-        made.append(batch)
-    chance.shuffle(made)
-    return iter(made)
+    chance = np.random.default_rng([seed, epoch])
+    order = chance.permutation(len(examples))
+    sources, targets = (lengths[order] + 1 for lengths in examples.lengths())
+    by_length = np.lexsort((sources, targets))
+    order, sources, targets = order[by_length], sources[by_length].tolist(), targets[by_length].tolist()
+    made: list[NDArray[np.int64]] = []
+    start = source = 0
+    for i, (source_length, target_length) in enumerate(zip(sources, targets, strict=True)):
+        source = max(source, source_length)
+        if i > start and (i + 1 - start) * (source + target_length) > tokens:
+            made.append(order[start:i])
+            start, source = i, source_length
+    if len(order):
+        made.append(order[start:])
+    return [made[i] for i in chance.permutation(len(made))]

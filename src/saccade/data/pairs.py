@@ -48,14 +48,15 @@ def split(pairs: list[Pair], share: float = 0.05, most: int = 2000) -> tuple[lis
     It depends on nothing but the sources themselves, so a file gives the same split in any order and on any machine.
     """
     share = min(share, most / max(1, len(pairs)))
-    dev = [p for p in pairs if _fraction(p.source) < share]
-    train = [p for p in pairs if _fraction(p.source) >= share]
+    dev = [p for p in pairs if fraction(p.source) < share]
+    train = [p for p in pairs if fraction(p.source) >= share]
     if not dev or not train:  # too few for the hash to find both: the source with the lowest hash is the dev set
-        chosen = min((p.source for p in pairs), key=_fraction)
+        chosen = min((p.source for p in pairs), key=fraction)
         dev = [p for p in pairs if p.source == chosen]
         train = [p for p in pairs if p.source != chosen]
     return train, dev
 
 
-def _fraction(text: str) -> float:
+def fraction(text: str) -> float:
+    """A number between 0 and 1 that is the same for a text everywhere and always."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64

@@ -1,7 +1,7 @@
 """Readers of pairs: the content decides what a file is, not its name.
 
 TSV, CSV, JSON Lines, gettext PO, TMX, and two parallel plain files, each also gzipped. Every reader yields either a
-pair or a reason for leaving a line out.
+pair or a reason for leaving a line out, line by line: a file may be larger than memory (a PO file may not).
 """
 
 import csv
@@ -9,65 +9,89 @@ import gzip
 import io
 import itertools
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from saccade.data.pairs import Corpus, Pair, Skipped
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
+LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
+Languages = tuple[str, str]
 
 
-def read_pairs(*paths: Path | str, columns: tuple[int, int] = (1, 2), strict: bool = False) -> Corpus:
-    """Pairs from one file, or from two parallel ones.
+def read_pairs(
+    *paths: Path | str, columns: tuple[int, int] | None = None, langs: Languages | None = None, strict: bool = False
+) -> Corpus:
+    """Pairs from one file, or from two parallel ones, all at once."""
+    corpus = Corpus()
+    for found in stream_pairs(*paths, columns=columns, langs=langs, strict=strict):
+        if isinstance(found, Pair):
+            corpus.pairs.append(found)
+        else:
+            corpus.skipped.append(found)
+    return corpus
 
-    `columns`, counted from 1, says where source and target stand in a TSV or CSV file. With `strict` the first line
-    that cannot be used is an error.
+
+def stream_pairs(
+    *paths: Path | str, columns: tuple[int, int] | None = None, langs: Languages | None = None, strict: bool = False
+) -> Iterator[Pair | Skipped]:
+    """Pairs, and every line that was left out, one by one. A file without any pair is an error.
+
+    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` names them in a TMX
+    file, by the keys of JSON Lines, or by the header of a table. With `strict` the first line that cannot be used is an
+    error.
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
         raise ValueError(f"expected one file of pairs or two parallel files, found {len(files)}")
-    corpus = Corpus()
-    texts = [_text(path) for path in files]
-    rows = _parallel(files, texts) if len(files) == 2 else _rows(files[0], texts[0], columns)
+    if columns is not None and langs is not None:
+        raise ValueError("columns and languages: one of them says where source and target stand")
+    if len(files) == 2 and (columns or langs):
+        raise ValueError(f"{'columns' if columns else 'langs'}: only for one file, not for two parallel ones")
+    rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
+    any_pair, first = False, None
     for line, sides in rows:
         why = sides if isinstance(sides, str) else _problem(sides)
         if why is None:
-            corpus.pairs.append(Pair(sides[0].strip(), sides[1].strip()))
-        elif strict:
-            raise ValueError(f"{Skipped(str(files[0]), line, why)}\n  leave out --strict to skip such lines")
-        else:
-            corpus.skipped.append(Skipped(str(files[0]), line, why))
-    if not corpus.pairs:
-        first = f"; the first problem: {corpus.skipped[0]}" if corpus.skipped else ""
-        raise ValueError(f"{files[0]}: no pairs found{first}")
-    return corpus
+            any_pair = True
+            yield Pair(sides[0].strip(), sides[1].strip())
+            continue
+        skipped = Skipped(str(files[0]), line, why)
+        if strict:
+            raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
+        first = first or skipped
+        yield skipped
+    if not any_pair:
+        raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}' if first else ''}")
 
 
-def _text(path: Path) -> list[str]:
+def _lines(path: Path) -> Iterator[str]:
     """The lines of a file; those that are not UTF-8 carry a mark that `_problem` finds."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as raw:
+            zipped = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
+            for number, line in enumerate(file):
+                if not number:
+                    if b"\x00" in line[:8192]:
+                        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
+                    line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
+                yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="surrogateescape")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path}: broken gzip file ({error})") from None
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise ValueError(f"{path}: is a folder, expected a file") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            raise ValueError(f"{path}: broken gzip file ({error})") from None
-    if not data.strip():
-        raise ValueError(f"{path}: is empty")
-    if b"\x00" in data[:8192]:
-        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
-    text = data.decode("utf-8", errors="surrogateescape").removeprefix("\ufeff")
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def _problem(sides: Sequence[str]) -> str | None:
@@ -81,38 +105,70 @@ def _problem(sides: Sequence[str]) -> str | None:
     return None
 
 
-def _rows(path: Path, lines: list[str], columns: tuple[int, int]) -> Iterator[Row]:
-    start = next((line.lstrip() for line in lines if line.strip()), "")
+def _rows(path: Path, columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
+    lines = _lines(path)
+    head = list(itertools.islice(lines, 500))
+    start = next((line.lstrip() for line in head if line.strip()), None)
+    if start is None:
+        if next(lines, None) is None:
+            raise ValueError(f"{path}: is empty")
+        raise ValueError(f"{path}: begins with 500 empty lines")
+    lines = itertools.chain(head, lines)
     if start.startswith("{"):
-        return _json_lines(lines)
-    if start.startswith("<"):
-        return _tmx(path, lines)
-    if any(line.startswith("msgid ") for line in itertools.islice(lines, 500)):
-        return _po(path, lines)
-    if "\t" in start:
-        return _columns(enumerate((line.split("\t") for line in lines), 1), columns)
-    if "," in start:
-        return _csv(lines, columns)
-    raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
+        kind, rows = "JSON Lines", _json_lines(lines, langs)
+    elif start.startswith("<"):
+        kind, rows = "TMX", _tmx(path, lines, langs)
+    elif any(line.startswith("msgid ") for line in head):
+        kind, rows = "PO", _po(path, lines)
+    elif "\t" in start:
+        kind, rows = "TSV", _columns(path, enumerate((line.split("\t") for line in lines), 1), columns, langs)
+    elif "," in start:
+        kind, rows = "CSV", _csv(path, lines, columns, langs)
+    else:
+        raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
+    if columns is not None and kind not in ("TSV", "CSV"):
+        raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
+    if langs is not None and kind == "PO":
+        raise ValueError(f"{path}: a PO file has no languages to choose from")
+    return rows
 
 
-def _parallel(files: list[Path], texts: list[list[str]]) -> Iterator[Row]:
-    if len(texts[0]) != len(texts[1]):
-        counts = f"{len(texts[0])} and {len(texts[1])} lines"
-        raise ValueError(f"{files[0]} and {files[1]}: {counts}, expected as many in both")
-    return enumerate(zip(*texts, strict=True), 1)
+def _parallel(files: list[Path]) -> Iterator[Row]:
+    counts = [0, 0]
+    for number, sides in enumerate(itertools.zip_longest(*map(_lines, files)), 1):
+        counts = [c + (s is not None) for c, s in zip(counts, sides, strict=True)]
+        if counts[0] == counts[1]:
+            yield number, sides
+    if counts[0] != counts[1]:
+        both = f"{counts[0]} and {counts[1]} lines"
+        raise ValueError(f"{files[0]} and {files[1]}: {both}, expected as many in both")
 
 
-def _columns(rows: Iterable[tuple[int, Sequence[str]]], columns: tuple[int, int]) -> Iterator[Row]:
+def _columns(
+    path: Path,
+    rows: Iterable[tuple[int, Sequence[str]]],
+    columns: tuple[int, int] | None,
+    langs: Languages | None,
+) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
-    first, second = columns
+    first, second = columns or (1, 2)
+    fixed = columns is None
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue  # an empty line separates nothing
-        if line == 1 and tuple(cell.strip().lower() for cell in row[:2]) in _headers():
-            continue
-        if len(row) < max(columns) or (columns == (1, 2) and len(row) != 2):
-            yield line, f"expected {max(columns)} columns, found {len(row)}"
+        if line == 1:
+            names = [cell.strip().lower() for cell in row]
+            if langs is not None:
+                missing = [lang for lang in langs if lang.lower() not in names]
+                if missing:
+                    raise ValueError(f"{path}:1: no column is named '{missing[0]}' (there are: {', '.join(names)})")
+                first, second = (names.index(lang.lower()) + 1 for lang in langs)
+                fixed = False
+                continue
+            if tuple(names[:2]) in _headers():
+                continue
+        if len(row) < max(first, second) or (fixed and len(row) != 2):
+            yield line, f"expected {max(first, second)} columns, found {len(row)}"
         else:
             yield line, (row[first - 1], row[second - 1])
 
@@ -121,15 +177,15 @@ def _headers() -> set[tuple[str, str]]:
     return {(s, t) for s in SOURCE_KEYS for t in TARGET_KEYS}
 
 
-def _csv(lines: list[str], columns: tuple[int, int]) -> Iterator[Row]:
-    reader = csv.reader(io.StringIO("\n".join(lines)))
+def _csv(path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
+    reader = csv.reader(line + "\n" for line in lines)
     try:
-        yield from _columns(((reader.line_num, row) for row in reader), columns)
+        yield from _columns(path, ((reader.line_num, row) for row in reader), columns, langs)
     except csv.Error as error:
         yield reader.line_num, f"not CSV: {error}"
 
 
-def _json_lines(lines: list[str]) -> Iterator[Row]:
+def _json_lines(lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -138,20 +194,21 @@ def _json_lines(lines: list[str]) -> Iterator[Row]:
         except (json.JSONDecodeError, RecursionError):
             yield number, "not JSON"
             continue
-        yield number, _record(record)
+        yield number, _record(record, langs)
 
 
-def _record(record: object) -> Sequence[str] | str:
+def _record(record: object, langs: Languages | None) -> Sequence[str] | str:
     if not isinstance(record, dict):
         return "expected a JSON object"
-    sides = [next((record[k] for k in keys if k in record), None) for keys in (SOURCE_KEYS, TARGET_KEYS)]
-    for keys, side in zip((SOURCE_KEYS, TARGET_KEYS), sides, strict=True):
+    wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
+    sides = [next((record[k] for k in keys if k in record), None) for keys in wanted]
+    for keys, side in zip(wanted, sides, strict=True):
         if not isinstance(side, str):
             return f"expected text under '{keys[0]}'"
     return [side for side in sides if isinstance(side, str)]
 
 
-def _po(path: Path, lines: list[str]) -> Iterator[Row]:
+def _po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     from babel.messages.pofile import PoFileError, read_po  # noqa: PLC0415  (only for such files)
 
     try:
@@ -172,14 +229,36 @@ def _first(forms: str | Sequence[str] | None) -> str:
     return forms if isinstance(forms, str) else forms[0]
 
 
-def _tmx(path: Path, lines: list[str]) -> Iterator[Row]:
+def _tmx(path: Path, lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
+    parser: Any = ElementTree.XMLPullParser(["end"])
+    number, units = 0, 0
     try:
-        root = ElementTree.fromstring("\n".join(lines))
-    except ElementTree.ParseError as error:
-        raise ValueError(f"{path}:{error.position[0]}: not TMX: {error}") from None
-    units = root.findall(".//tu")
+        for number, line in enumerate(lines, 1):
+            parser.feed(line + "\n")
+            for _, element in parser.read_events():
+                if element.tag == "tu":
+                    units += 1
+                    yield number, _unit(element, langs)
+                    element.clear()
+        parser.close()
+    except (ElementTree.ParseError, UnicodeError) as error:
+        raise ValueError(f"{path}:{number}: not TMX: {error}") from None
     if not units:
         raise ValueError(f"{path}: XML without <tu>, expected TMX")
-    for number, unit in enumerate(units, 1):
+
+
+def _unit(unit: ElementTree.Element, langs: Languages | None) -> Sequence[str] | str:
+    if langs is None:
         sides = ["".join(segment.itertext()) for segment in unit.findall("./tuv/seg")]
-        yield number, sides if len(sides) == 2 else f"expected 2 languages, found {len(sides)}"
+        return sides if len(sides) == 2 else f"expected 2 languages, found {len(sides)}: choose with --langs"
+    found = []
+    for lang in langs:
+        for variant in unit.findall("./tuv"):
+            code = (variant.get(LANGUAGE) or variant.get("lang") or "").lower()
+            segment = variant.find("./seg")
+            if segment is not None and (code == lang.lower() or code.startswith(f"{lang.lower()}-")):
+                found.append("".join(segment.itertext()))
+                break
+        else:
+            return f"no segment in '{lang}'"
+    return found

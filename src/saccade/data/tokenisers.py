@@ -4,6 +4,7 @@ They are Hugging Face tokenizers, saved as JSON. Only their unknown symbol is kn
 numbers before theirs, so no text can be mistaken for them.
 """
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +95,10 @@ class Tokeniser:
 
     def save(self, path: Path) -> None:
         self._inner.save(str(path))
+
+    def fingerprint(self) -> str:
+        """Two tokenisers with the same one read every text alike."""
+        return hashlib.sha256(self._inner.to_str().encode()).hexdigest()
 
     def __len__(self) -> int:
         """How many numbers there are; not how many symbols: a text that holds the word <unk> leaves a gap."""

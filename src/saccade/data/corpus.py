@@ -1,0 +1,113 @@
+"""What a run learns from: files or a built-in task, split into what is trained on and what is held back."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from saccade.data.examples import Examples, cached, tokenise
+from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
+from saccade.data.readers import Languages, stream_pairs
+from saccade.data.tasks import TASKS
+from saccade.data.tokenisers import Tokeniser
+
+LARGE = 256 * 1024 * 1024  # bytes of files: above this pairs are not kept in memory
+SAMPLE = 500_000  # pairs of a large corpus from which tokenisers and sizes are chosen
+DEV_SHARE, DEV_MOST = 0.05, 2000
+
+
+@dataclass(slots=True)
+class Source:
+    """Where pairs come from: files, and how to read them, or the part of a task."""
+
+    paths: list[str]
+    part: str = "train"  # of a task
+    columns: tuple[int, int] | None = None
+    langs: Languages | None = None
+    strict: bool = False
+
+    @property
+    def task(self) -> str | None:
+        return self.paths[0] if len(self.paths) == 1 and self.paths[0] in TASKS else None
+
+    def stream(self) -> Iterator[Pair | Skipped]:
+        if self.task is not None:
+            if self.columns or self.langs:
+                raise ValueError(f"{self.task}: a built-in task has no columns or languages to choose from")
+            return iter(TASKS[self.task].pairs(self.part))
+        return stream_pairs(*self.paths, columns=self.columns, langs=self.langs, strict=self.strict)
+
+    def size(self) -> int:
+        """Bytes; those of zipped files are fewer than what is in them, so they count for more."""
+        if self.task is not None:
+            return 0
+        return sum(Path(p).stat().st_size * (5 if p.endswith(".gz") else 1) for p in self.paths if Path(p).is_file())
+
+
+@dataclass(slots=True)
+class Material:
+    """Pairs to learn from, and pairs to measure progress on that share no source with them unless a file says so."""
+
+    source: Source
+    dev: list[Pair]
+    count: int  # pairs to learn from
+    sample: list[Pair]  # all of them, unless they are too many
+    skipped: Corpus = field(default_factory=Corpus)
+    leaked: int = 0  # sources of a given dev file that stand in train too
+    share: float = 0.0  # of sources, by their hash, that is held back
+    content: str = ""  # a hash of everything, for a large corpus
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Every pair to learn from."""
+        if self.count == len(self.sample):
+            return iter(self.sample)
+        pairs = (p for p in self.source.stream() if isinstance(p, Pair))
+        return (p for p in pairs if fraction(p.source) >= self.share)
+
+    def examples(self, source: Tokeniser, target: Tokeniser) -> Examples:
+        """As numbers: in memory, or from the cache."""
+        if self.count == len(self.sample):
+            return Examples.of(tokenise(self, source, target))
+        return cached(self, source, target, f"{self.content} {self.share}")
+
+
+def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
+    """Reads everything once: counts, keeps what fits, holds back what progress is measured on."""
+    skipped = Corpus()
+    held = [] if dev is None else list(_pairs(dev.stream(), skipped))
+    if dev is None and source.task is not None:
+        held = TASKS[source.task].pairs("dev")
+    wanted, found = {p.source for p in held}, set()
+    keep_all, hashed = source.size() <= large, hashlib.sha256()
+    sample: list[Pair] = []
+    count = 0
+    for pair in _pairs(source.stream(), skipped):
+        count += 1
+        if keep_all or len(sample) < SAMPLE:
+            sample.append(pair)
+        if not keep_all:
+            hashed.update(f"{pair.source}\t{pair.target}\n".encode())
+        if pair.source in wanted:
+            found.add(pair.source)
+    if held:
+        material = Material(source, held, count, sample, skipped, len(found))
+    elif keep_all or count == len(sample):
+        if len({p.source for p in sample}) < 2:
+            raise ValueError(f"{source.paths[0]}: only one source; a second is needed to measure progress on")
+        train, held = split(sample, DEV_SHARE, DEV_MOST)
+        material = Material(source, held, len(train), train, skipped)
+    else:
+        share = min(DEV_SHARE, DEV_MOST / count)
+        held = [p for p in _pairs(source.stream(), Corpus()) if fraction(p.source) < share]
+        kept = [p for p in sample if fraction(p.source) >= share]
+        material = Material(source, held, count - len(held), kept, skipped, 0, share)
+    material.content = hashed.hexdigest()
+    return material
+
+
+def _pairs(stream: Iterable[Pair | Skipped], skipped: Corpus) -> Iterator[Pair]:
+    for found in stream:
+        if isinstance(found, Pair):
+            yield found
+        else:
+            skipped.skipped.append(found)
