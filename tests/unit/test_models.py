@@ -26,6 +26,12 @@ RECURRENT = [
     *({"family": "luong", "feed": False, "score": s, "tied": True} for s in SCORES),
     {"family": "luong", "feed": False, "coverage": True},
     {"family": "luong", "embedding": 6},
+    *(
+        {"family": f, "cell": c, "cell_norm": n, "layers": 2, "between_norm": True, "variational": True}
+        for f in ("seq2seq", "bahdanau", "luong")
+        for c in ("rnn", "gru", "lstm")
+        for n in ("layer", "batch")
+    ),
 ]
 TRANSFORMERS = [
     {"family": "transformer", "heads": 2, "layers": 2, "norm": norm, "positions": positions, "tied": True}
@@ -38,9 +44,13 @@ def name(settings):
     return "-".join(str(v) if not isinstance(v, bool) else k if v else f"no {k}" for k, v in settings.items())
 
 
+def longest(settings):
+    return {} if settings["family"] == "seq2seq" else {"max_length": 20}
+
+
 @pytest.fixture(params=ALL, ids=map(name, ALL))
 def model(request):
-    config = ModelConfig.read({"width": 8, "dropout": 0.3, "max_length": 20, **request.param})
+    config = ModelConfig.read({"width": 8, "dropout": 0.3, **longest(request.param), **request.param})
     model = build(config, V_SOURCE, V_TARGET).double().eval()
     for parameter in model.parameters():  # zeros (biases, coverage) would hide mistakes
         torch.nn.init.normal_(parameter, std=0.5)

@@ -1,13 +1,14 @@
 """What a model is made of."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from saccade.config.base import Config
 
 Family = Literal["seq2seq", "bahdanau", "luong", "transformer"]
 Cell = Literal["rnn", "gru", "lstm"]
+CellNorm = Literal["none", "layer", "batch"]
 Score = Literal["additive", "concat", "cosine", "dot", "general", "location", "scaled_dot"]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
@@ -30,6 +31,13 @@ class ModelConfig(Config):
 
     cell: Cell = Field("lstm", description="Recurrent cell: plain RNN, GRU or LSTM.")
     bidirectional: bool = Field(True, description="Whether a recurrent encoder also reads from the right.")
+    cell_norm: CellNorm = Field(
+        "none", description="What the sums inside a recurrent cell are normalised over: the features, or the batch."
+    )
+    between_norm: bool = Field(False, description="Whether each recurrent layer's output is layer-normalised.")
+    variational: bool = Field(
+        False, description="Whether recurrent dropout leaves out the same features at every word of a sentence."
+    )
     residual: bool = Field(False, description="Whether recurrent layers above the first add to what they were given.")
     score: Score = Field("general", description="How a recurrent decoder compares its state with the memory.")
     heads: PositiveInt = Field(1, description="How many looks are taken side by side.")
@@ -38,6 +46,10 @@ class ModelConfig(Config):
         False, description="Whether attention minds what it looked at before; recurrent decoders only."
     )
     max_length: PositiveInt = Field(512, description="The longest source for score location and learned positions.")
+
+    shown_layer: NonNegativeInt | None = Field(
+        None, description="Whose glances are shown, from 0; of a transformer the last layer but one, if not given."
+    )
 
     hidden: PositiveInt | None = Field(
         None, description="Transformer: width inside the feed-forward part; four times the width, if not given."
@@ -54,8 +66,21 @@ class ModelConfig(Config):
             return self.max_length if self.positions == "learned" else None
         return self.max_length if self.score == "location" and self.family != "seq2seq" else None
 
+    @property
+    def glances(self) -> int:
+        """The layer whose glances are shown: the last but one aligns best in a transformer (Garg et al. 2019)."""
+        if self.family != "transformer":
+            return 0
+        return max(0, self.layers - 2) if self.shown_layer is None else self.shown_layer
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        for name in sorted(self.model_fields_set):
+            if self.family not in OWNERS.get(name, FAMILIES):
+                owners = " and ".join(OWNERS[name])
+                raise ValueError(f"{name}: only for {owners}, but the family is {self.family}")
+        if self.shown_layer is not None and self.shown_layer >= self.layers:
+            raise ValueError(f"shown_layer: {self.shown_layer}, but there are layers 0 to {self.layers - 1}")
         if self.width % self.heads:
             raise ValueError(f"heads: {self.heads}, expected a number that divides width={self.width}")
         if self.bidirectional and self.family != "transformer" and self.width % 2:
@@ -63,3 +88,22 @@ class ModelConfig(Config):
         if self.tied and self.family != "transformer" and (self.embedding or self.width) != self.width:
             raise ValueError(f"tied: needs embedding={self.embedding} and width={self.width} to be equal")
         return self
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting that belongs to the family."""
+        return {k: v for k, v in self.model_dump(exclude_none=True).items() if self.family in OWNERS.get(k, FAMILIES)}
+
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+_RECURRENT: tuple[Family, ...] = ("seq2seq", "bahdanau", "luong")
+_LOOKING: tuple[Family, ...] = ("bahdanau", "luong")
+OWNERS: dict[str, tuple[Family, ...]] = {  # settings of some families only
+    **dict.fromkeys(
+        ("embedding", "cell", "bidirectional", "cell_norm", "between_norm", "variational", "residual"), _RECURRENT
+    ),
+    **dict.fromkeys(("score", "coverage"), _LOOKING),
+    "heads": (*_LOOKING, "transformer"),
+    "max_length": (*_LOOKING, "transformer"),
+    "feed": ("luong",),
+    **dict.fromkeys(("shown_layer", "hidden", "norm", "positions"), ("transformer",)),
+}

@@ -1,6 +1,6 @@
 """How a model is trained, and the whole of a run."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -12,32 +12,44 @@ class TrainConfig(Config):
     """How long and how fast to learn."""
 
     minutes: PositiveFloat | None = Field(
-        None, description="Wall-clock budget; the steps are planned to take about that long."
+        None, description="Wall-clock budget of the whole command; the schedule is planned to end inside it."
     )
-    steps: PositiveInt | None = Field(None, description="Updates, if there is no budget in minutes.")
+    epochs: PositiveFloat | None = Field(None, description="How often every pair is seen, in place of minutes.")
+    steps: PositiveInt | None = Field(None, description="How many updates are made, in place of minutes.")
     batch_tokens: PositiveInt = Field(4000, description="Tokens of source and target in a batch, padding counted.")
-    learning_rate: PositiveFloat = Field(
-        2e-3, description="Peak, reached after warm-up; a cosine leads from there to 0."
+    learning_rate: PositiveFloat = Field(2e-3, description="Peak, reached after warm-up.")
+    schedule: Literal["cosine", "inverse_sqrt"] = Field(
+        "cosine", description="How the learning rate falls from there: to nearly 0, or with the root of the steps."
     )
     warmup: Share = Field(0.1, description="Share of the updates in which the learning rate rises.")
     clip: PositiveFloat = Field(1.0, description="Longest gradient: longer ones are shortened to it.")
     label_smoothing: Share = Field(0.1, description="Share of the probability given to all other tokens.")
+    scheduled_sampling: Share = Field(
+        0.0, description="Share of the words, at the end, that are the model's own choice in place of the true ones."
+    )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
         0.99, description="How slowly the weights that are kept follow those that learn; 0: they are the same."
     )
     evaluations: PositiveInt = Field(10, description="How often the dev set is looked at, and a checkpoint written.")
+    patience: PositiveInt | None = Field(
+        None, description="Stop after so many looks at the dev set without a better score; if not given, never."
+    )
+    device: str = Field("cpu", description="Where it learns: cpu, or what torch knows of besides, such as cuda.")
     seed: NonNegativeInt = Field(
         0, description="Decides the first weights, the order of the batches and what dropout leaves out."
     )
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
-        if self.minutes is not None and self.steps is not None:
-            raise ValueError(
-                f"minutes={self.minutes:g} and steps={self.steps}: one of them decides; leave out the other"
-            )
+        given = {name: value for name in LENGTHS if (value := getattr(self, name)) is not None}
+        if len(given) > 1:
+            listed = " and ".join(f"{name}={value:g}" for name, value in given.items())
+            raise ValueError(f"{listed}: one of them decides; leave out the other")
         return self
+
+
+LENGTHS = ("minutes", "epochs", "steps")  # any one of them says how long to train
 
 
 class TokeniserConfig(Config):
@@ -60,14 +72,26 @@ class DataConfig(Config):
     dev: list[str] = Field(
         default_factory=list, description="The same to measure progress on; if not given, a part of train."
     )
+    columns: tuple[PositiveInt, PositiveInt] | None = Field(
+        None, description="Where source and target stand in a table, from 1."
+    )
+    langs: tuple[str, str] | None = Field(
+        None, description="Languages of source and target, by the names that a TMX file, JSON keys or a header give."
+    )
+    strict: bool = Field(False, description="Whether a line that cannot be used is an error.")
 
 
 class RunConfig(Config):
     """Everything that makes a run what it is."""
 
+    format: Literal[1] = Field(1, description="Version of the run folder.")
     data: DataConfig = Field(DataConfig(), description="What it learns from.")
-
     model: ModelConfig = Field(ModelConfig(), description="What the model is made of.")
     train: TrainConfig = Field(TrainConfig(), description="How it learns.")
     source: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the source.")
     target: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the target.")
+    shared: bool = Field(False, description="Whether both sides have the same symbols, learned from both together.")
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting, as config.toml has it."""
+        return {**self.model_dump(exclude_none=True, mode="json"), "model": self.model.settings()}

@@ -1,5 +1,6 @@
 """From a config to a model, on one page."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -21,22 +22,42 @@ class Model(nn.Module):
         return self.decoder.prepare(self.encoder(tokens, mask))
 
     def forward(
-        self, tokens: Tensor, mask: Tensor, given: Tensor, wanted: Tensor, real: Tensor, smoothing: float = 0.0
+        self,
+        tokens: Tensor,
+        mask: Tensor,
+        given: Tensor,
+        wanted: Tensor,
+        real: Tensor,
+        smoothing: float = 0.0,
+        sampling: float = 0.0,
     ) -> Tensor:
-        """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones."""
-        hidden = self.decoder(self.encode(tokens, mask), given).hidden  # [B, T, D]
+        """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
+
+        With `sampling`, that share of the given words is replaced by the model's own choice (Bengio et al. 2015); the
+        choices come from one reading of the true words (Mihaylova & Martins 2019), so that every family can do it.
+        """
+        memory = self.encode(tokens, mask)
+        if sampling:
+            with torch.no_grad():
+                chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [B, T]
+            own = torch.rand(given.shape, device=given.device)[:, 1:] < sampling
+            given = torch.cat([given[:, :1], torch.where(own, chosen[:, :-1], given[:, 1:])], 1)
+        hidden = self.decoder(memory, given).hidden  # [B, T, D]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
         return F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
 
 
-def build(config: ModelConfig, source_vocabulary: int, target_vocabulary: int) -> Model:
-    """The model that a config describes."""
+def build(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, shared: bool = False) -> Model:
+    """The model that a config describes; if both sides share their symbols, they also share the vectors of these."""
     match config.family:
         case "seq2seq":
-            return Model(RecurrentEncoder(config, source_vocabulary), Seq2SeqDecoder(config, target_vocabulary))
+            model = Model(RecurrentEncoder(config, source_vocabulary), Seq2SeqDecoder(config, target_vocabulary))
         case "bahdanau":
-            return Model(RecurrentEncoder(config, source_vocabulary), BahdanauDecoder(config, target_vocabulary))
+            model = Model(RecurrentEncoder(config, source_vocabulary), BahdanauDecoder(config, target_vocabulary))
         case "luong":
-            return Model(RecurrentEncoder(config, source_vocabulary), LuongDecoder(config, target_vocabulary))
+            model = Model(RecurrentEncoder(config, source_vocabulary), LuongDecoder(config, target_vocabulary))
         case "transformer":
-            return Model(TransformerEncoder(config, source_vocabulary), TransformerDecoder(config, target_vocabulary))
+            model = Model(TransformerEncoder(config, source_vocabulary), TransformerDecoder(config, target_vocabulary))
+    if shared:
+        model.encoder.embed.weight = model.decoder.embed.weight  # type: ignore[union-attr]
+    return model

@@ -16,7 +16,7 @@ from saccade.attention import Attention, Glance, Prepared, TransformerBlock
 from saccade.config import ModelConfig
 from saccade.model.encoders import position_code, transformer_block
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Recurrent, each
+from saccade.model.recurrent import Dropout, Recurrent, each
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Decoder(nn.Module):
         self.embed = nn.Embedding(vocabulary, embedding)
         nn.init.normal_(self.embed.weight, std=embedding**-0.5)
         self.drop = nn.Dropout(config.dropout)
+        self.drop_words = Dropout(config.dropout) if config.variational else self.drop
         self.output = nn.Linear(output, vocabulary)
         nn.init.zeros_(self.output.bias)
         if config.tied:
@@ -125,12 +126,12 @@ class Seq2SeqDecoder(Decoder):
     def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
         words = self.embed(tokens)  # [B, K, E]
         context = memory.summary.unsqueeze(1).expand(-1, tokens.shape[1], -1)  # [B, K, D]
-        hidden, cells = self.cells.step(torch.cat([words, context], -1), state["cells"])
+        hidden, cells = self.cells.step(torch.cat([words, context], -1), state["cells"], state.written)
         output = torch.tanh(self.join(torch.cat([hidden, context], -1)))  # [B, K, D]
         return Step(self.readout(output), state.next(cells=cells), None)
 
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
-        words = self.drop(self.embed(targets))  # [B, T, E]
+        words = self.drop_words(self.embed(targets))  # [B, T, E]
         context = memory.summary.unsqueeze(1).expand(-1, targets.shape[1], -1)
         hidden, _ = self.cells(torch.cat([words, context], -1), self.bridge(memory.summary))
         return Outputs(torch.tanh(self.join(torch.cat([hidden, context], -1))), None)
@@ -159,26 +160,28 @@ class BahdanauDecoder(Decoder):
 
     def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
         words = self.embed(tokens)  # [B, K, E]
-        output, cells, glance, seen = self._write(memory, words, state["cells"], state.tensors, need_weights)
+        output, cells, glance, seen = self._write(
+            memory, words, state["cells"], state.tensors, state.written, need_weights
+        )
         return Step(self.readout(output), state.next(cells=cells, **seen), _layers(glance.weights))
 
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
-        words = self.drop(self.embed(targets))  # [B, T, E]
+        words = self.drop_words(self.embed(targets))  # [B, T, E]
         state = self.init(memory)
         cells, seen = state["cells"], state.tensors
         outputs, weights = [], []
-        for word in words.split(1, dim=1):  # truly sequential: each query is the state before
-            output, cells, glance, seen = self._write(memory, word, cells, seen, need_weights)
+        for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
+            output, cells, glance, seen = self._write(memory, word, cells, seen, time, need_weights)
             outputs.append(output)
             weights.append(_layers(glance.weights))
         return Outputs(torch.cat(outputs, 1), _join(weights))
 
     def _write(
-        self, memory: Memory, words: Tensor, cells: Tensor, seen: dict[str, Tensor], need_weights: bool
+        self, memory: Memory, words: Tensor, cells: Tensor, seen: dict[str, Tensor], time: int, need_weights: bool
     ) -> tuple[Tensor, Tensor, Glance, dict[str, Tensor]]:
         query = cells[..., -1, 0, :]  # [B, K, D]: the top layer's hidden state
         glance, seen = _look(self.attention, query, memory, seen, need_weights)
-        hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells)
+        hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells, time)
         output = torch.tanh(self.join(torch.cat([hidden, glance.context, words], -1)))  # [B, K, D]
         return output, cells, glance, seen
 
@@ -211,28 +214,28 @@ class LuongDecoder(Decoder):
 
     def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
         words = self.embed(tokens)  # [B, K, E]
-        output, tensors, glance = self._write(memory, words, state.tensors, need_weights)
+        output, tensors, glance = self._write(memory, words, state.tensors, state.written, need_weights)
         return Step(self.readout(output), state.next(**tensors), _layers(glance.weights))
 
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
-        words = self.drop(self.embed(targets))  # [B, T, E]
+        words = self.drop_words(self.embed(targets))  # [B, T, E]
         tensors = self.init(memory).tensors
         if not self.feed and "seen" not in tensors:
             hidden, _ = self.cells(words, tensors["cells"][:, 0])  # [B, T, D]
             glance: Glance = self.attention(hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights)
             return Outputs(torch.tanh(self.join(torch.cat([glance.context, hidden], -1))), _layers(glance.weights))
         outputs, weights = [], []
-        for word in words.split(1, dim=1):
-            output, tensors, glance = self._write(memory, word, tensors, need_weights)
+        for time, word in enumerate(words.split(1, dim=1)):
+            output, tensors, glance = self._write(memory, word, tensors, time, need_weights)
             outputs.append(output)
             weights.append(_layers(glance.weights))
         return Outputs(torch.cat(outputs, 1), _join(weights))
 
     def _write(
-        self, memory: Memory, words: Tensor, tensors: dict[str, Tensor], need_weights: bool
+        self, memory: Memory, words: Tensor, tensors: dict[str, Tensor], time: int, need_weights: bool
     ) -> tuple[Tensor, dict[str, Tensor], Glance]:
         given = torch.cat([words, tensors["fed"]], -1) if self.feed else words
-        hidden, cells = self.cells.step(given, tensors["cells"])  # [B, K, D]
+        hidden, cells = self.cells.step(given, tensors["cells"], time)  # [B, K, D]
         glance, seen = _look(self.attention, hidden, memory, tensors, need_weights)
         output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))  # [B, K, D]
         return output, {"cells": cells, **({"fed": self.drop(output)} if self.feed else {}), **seen}, glance
@@ -293,6 +296,8 @@ def _cells(config: ModelConfig, input_width: int) -> Recurrent:
         layers=config.layers,
         dropout=config.dropout,
         residual=config.residual,
+        norm=config.cell_norm,
+        between_norm=config.between_norm,
     )
 
 

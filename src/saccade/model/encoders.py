@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from saccade.attention import Learned, Sinusoidal, TransformerBlock
 from saccade.config import ModelConfig
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Recurrent, each
+from saccade.model.recurrent import Dropout, Recurrent, each
 
 
 class RecurrentEncoder(nn.Module):
@@ -27,12 +27,21 @@ class RecurrentEncoder(nn.Module):
         self.residual = config.residual
         self.layers = nn.ModuleList(
             nn.ModuleList(
-                Recurrent(config.cell, embedding if i == 0 else config.width, config.width // directions)
+                Recurrent(
+                    config.cell,
+                    embedding if i == 0 else config.width,
+                    config.width // directions,
+                    norm=config.cell_norm,
+                )
                 for _ in range(directions)
             )
             for i in range(config.layers)
         )
-        self.drop = nn.Dropout(config.dropout)
+        self.after = nn.ModuleList(
+            nn.LayerNorm(config.width) if config.between_norm else nn.Identity() for _ in range(config.layers)
+        )
+        self.drop = Dropout(config.dropout) if config.variational else nn.Dropout(config.dropout)
+        self.drop_summary = nn.Dropout(config.dropout)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
         lengths = mask.sum(1)  # [B]
@@ -41,19 +50,19 @@ class RecurrentEncoder(nn.Module):
         last = (lengths - 1).clamp(min=0)
 
         x = self.drop(self.embed(tokens))  # [B, N, E]
-        ends: list[Tensor] = []
+        y = x
         for i, readers in enumerate(each(self.layers, nn.ModuleList)):
             heard = []
-            ends = []
             for direction, reader in enumerate(each(readers, Recurrent)):
                 given = x if direction == 0 else _gather(x, turned)
-                y, _ = reader(given, reader.start(len(tokens), like=given))  # [B, N, D]
-                ends.append(y[torch.arange(len(tokens), device=y.device), last])  # [B, D]
-                heard.append(y if direction == 0 else _gather(y, turned))
-            y = torch.cat(heard, -1)
+                read, _ = reader(given, reader.start(len(tokens), like=given))  # [B, N, D]
+                heard.append(read if direction == 0 else _gather(read, turned))
+            y = self.after[i](torch.cat(heard, -1))
             x = self.drop(y + x if self.residual and i > 0 else y)  # [B, N, D]
+        ends = [y[torch.arange(len(tokens), device=y.device), last], y[:, 0]]  # where each reader finished
+        parts = [end.chunk(len(heard), -1)[i] for i, end in enumerate(ends[: len(heard)])]
         states = x * mask.unsqueeze(-1)
-        return Memory(states, states, mask, self.drop(torch.cat(ends, -1)))
+        return Memory(states, states, mask, self.drop_summary(torch.cat(parts, -1)))
 
 
 class TransformerEncoder(nn.Module):
