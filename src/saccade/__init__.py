@@ -21,11 +21,15 @@ if TYPE_CHECKING:
         TransformerBlock,
         attend,
     )
+    from saccade.see import Prediction
+    from saccade.train.api import train
+    from saccade.train.run import load
 
 __all__ = [
     "Attention",
     "Glance",
     "Learned",
+    "Prediction",
     "Prepared",
     "Residual",
     "Rotary",
@@ -33,12 +37,17 @@ __all__ = [
     "SoftDict",
     "TransformerBlock",
     "attend",
+    "load",
+    "train",
 ]
+_ELSEWHERE = {"Prediction": "saccade.see", "load": "saccade.train"}
 
 
 def __getattr__(name: str) -> object:
+    if name == "train":  # the room, which can be called
+        return import_module("saccade.train")
     if name in __all__:
-        return getattr(import_module("saccade.attention"), name)
+        return getattr(import_module(_ELSEWHERE.get(name, "saccade.attention")), name)
     raise AttributeError(f"module 'saccade' has no attribute '{name}'")
 
 

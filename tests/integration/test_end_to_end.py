@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from saccade.config import ModelConfig
-from saccade.data import START, STOP, TASKS, Batch, Tokeniser, batches
+from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, batches
 from saccade.model import build
 from saccade.search import beam_search, force
 
@@ -30,7 +30,7 @@ def short(part, size):
 def train(settings, examples, tokeniser, steps):
     config = ModelConfig.read({"family": settings[0].split()[0], "width": 64, "dropout": 0.1, **settings[1]})
     model = build(config, len(tokeniser), len(tokeniser))
-    numbers = [tuple(tokeniser.encode_all(list(e.pair))) for e in examples]
+    numbers = Examples.of(tuple(tokeniser.encode_all(list(e.pair))) for e in examples)
     optimiser = torch.optim.Adam(model.parameters(), 4e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
     epochs = itertools.chain.from_iterable(batches(numbers, 1500, 0, epoch) for epoch in itertools.count())

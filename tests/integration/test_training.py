@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from saccade.config import RunConfig
-from saccade.data import START, STOP, TASKS, Batch, Tokeniser
+from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, tokenise
 from saccade.search import beam_search
-from saccade.train import Plan, Run, train
+from saccade.train import Plan, Run
+from saccade.train import train as train_examples
 from saccade.train.run import load_tensors
 
 PAIRS = TASKS["reverse"].pairs("train", size=300)
@@ -31,6 +32,10 @@ def start(path: Path, **changes) -> Run:
     config = RunConfig.read({**SETTINGS, **changes})
     source, target = (Tokeniser.train([p[side] for p in PAIRS], "symbols") for side in (0, 1))
     return Run.create(path, config, source, target)
+
+
+def train(run: Run, pairs=PAIRS, dev=DEV, *say, **options) -> None:
+    train_examples(run, Examples.of(tokenise(pairs, run.source, run.target)), dev, *say, **options)
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -76,7 +81,7 @@ def test_a_real_kill(tmp_path, straight):
     start(tmp_path / "again")
     code = (
         "import sys, torch; sys.path.insert(0, sys.argv[2]); torch.set_num_threads(1)\n"
-        "from pathlib import Path; from test_training import PAIRS, DEV; from saccade.train import Run, train\n"
+        "from pathlib import Path; from test_training import PAIRS, DEV, train; from saccade.train import Run\n"
         "train(Run.open(Path(sys.argv[1])), PAIRS, DEV, lambda p: (print(p.step, flush=True)))\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "again"), str(Path(__file__).parent)]
@@ -117,7 +122,9 @@ def test_a_run_is_a_folder_of_plain_files(straight):
     assert sorted(p.name for p in straight.iterdir()) == [
         "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
     ]  # fmt: skip
-    assert json.loads((straight / "plan.json").read_text()) == {"steps": 24, "evaluate_every": 6, "version": 1}
+    assert json.loads((straight / "plan.json").read_text()) == {
+        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "version": 1,
+    }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [6, 12, 18, 24]
     assert len(Run.open(straight).checkpoints()) == 2

@@ -3,7 +3,9 @@
 It may import every room, but does so inside the commands: `saccade --help` must not wait for torch.
 """
 
+import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Annotated
 import typer
 
 import saccade
+
+BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
 
 app = typer.Typer(
     name="saccade",
@@ -49,21 +53,118 @@ def train(
     dev: Annotated[
         list[str] | None, typer.Option(help="Pairs to measure progress on; twice for parallel files.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="seq2seq, bahdanau, luong or transformer.")] = None,
     minutes: Annotated[
-        float | None, typer.Option(help="About how long to train; the steps are planned for it.")
+        float | None, typer.Option(help="Wall-clock budget of the whole command; 5 if nothing else says how long.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="seq2seq, bahdanau, luong or transformer; if not given, what suits the data.")
+    ] = None,
+    score: Annotated[str | None, typer.Option(help="How bahdanau and luong compare state and memory.")] = None,
+    preset: Annotated[str, typer.Option(help="tiny, small or base; auto picks by the amount of data.")] = "auto",
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Settings as TOML; `saccade config` prints them all.")
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as model.width=128; repeatable."),
     ] = None,
+    init: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from the weights of this run.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run where it stopped.")] = None,
+    force: Annotated[bool, typer.Option(help="Replace a run that stands where the new one should go.")] = False,
+    columns: Annotated[
+        str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
+    ] = None,
+    langs: Annotated[
+        str | None, typer.Option(metavar="KO-EN", help="Languages by name, in TMX, JSON keys or a header.")
+    ] = None,
+    strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,
 ) -> None:
     """Train a model on pairs."""
-    from saccade.cli.training import train_command
-
     with plainly():
-        train_command(data or [], output, dev or [], model, minutes, settings or [], resume)
+        from saccade.cli.training import collect, train_command
+
+        options = {
+            "model.family": model,
+            "model.score": score,
+            "train.minutes": minutes,
+            "train.device": device,
+            "data.columns": _columns(columns),
+            "data.langs": _langs(langs),
+            "data.strict": strict or None,
+        }
+        asked = collect(data or [], dev or [], options, config, settings or [])
+        train_command(asked, output, preset, init, resume, force, BEGAN)
+
+
+def _columns(columns: str | None) -> tuple[int, int] | None:
+    if columns is None:
+        return None
+    try:
+        first, second = (int(c) for c in columns.split(","))
+        if min(first, second) < 1:
+            raise ValueError
+    except ValueError:
+        raise ValueError(f"--columns {columns}: expected two numbers from 1, such as 1,3") from None
+    return first, second
+
+
+def _langs(langs: str | None) -> tuple[str, str] | None:
+    if langs is None:
+        return None
+    first, _, second = langs.partition("-")
+    if not (first and second):
+        raise ValueError(f"--langs {langs}: expected two names, such as ko-en")
+    return first, second
+
+
+@app.command("config")
+def show_config() -> None:
+    """Print every setting with its meaning, as a file for `saccade train --config`."""
+    from saccade.config.manual import manual
+
+    print(manual())
+
+
+@app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
+    test: Annotated[
+        list[str], typer.Argument(metavar="TEST | SRC REF", help="Pairs, two parallel files, or a task's test part.")
+    ],
+    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
+    length_penalty: Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")] = 1.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    together: Annotated[
+        list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
+    ] = None,
+    langs: Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")] = None,
+    strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+) -> None:
+    """Measure a run on pairs it has not seen: scores with intervals, by length."""
+    with plainly():
+        from saccade.cli.evaluation import evaluate_command
+        from saccade.data import Source
+        from saccade.search import Options
+
+        source = Source(test, "test", _columns(columns), _langs(langs), strict)
+        options = Options(beam, length_penalty=length_penalty)
+        evaluate_command([run, *(together or [])], source, options, as_json)
+
+
+@app.command()
+def info(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
+) -> None:
+    """Tell what a run is, what it was trained on, how good it is."""
+    with plainly():
+        from saccade.cli.evaluation import info_command
+
+        info_command(run, as_json)
 
 
 @app.command()
@@ -73,16 +174,45 @@ def translate(
     input_file: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="A text a line; - reads standard input.")
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching.")] = 5,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
+    nbest: Annotated[
+        int, typer.Option(min=1, max=100, help="How many outputs for each text, as lines of number, score and text.")
+    ] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")] = False,
+    alignments: Annotated[
+        bool, typer.Option(help="After each output a tab and i-j: its word j came from the text's word i, from 0.")
+    ] = False,
+    show: Annotated[bool, typer.Option(help="Draw where each word looked.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt.")
+    ] = None,
+    length_penalty: Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")] = 1.0,
+    coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
+    sample: Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")] = False,
+    temperature: Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")] = 1.0,
+    top_k: Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")] = 0,
+    top_p: Annotated[float, typer.Option(help="Sampling: only among the likeliest words of this share.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Sampling: another seed, other outputs.")] = 0,
+    prefix: Annotated[str, typer.Option(help="What every output must begin with.")] = "",
+    force: Annotated[
+        str | None,
+        typer.Option(metavar="TARGET", help="Score this target, and show its glances, instead of searching."),
+    ] = None,
     together: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
     ] = None,
 ) -> None:
     """Write the target for each source: one line for each, in order."""
-    from saccade.cli.training import translate_command
-
     with plainly():
-        translate_command([run, *(together or [])], texts or [], input_file, beam)
+        from saccade.cli.translation import Options, Views, translate_command
+
+        options = Options(beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
+        views = Views(as_json, alignments, show, save)
+        translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 
 
 @contextmanager
@@ -102,11 +232,33 @@ def plainly() -> Iterator[None]:
 
 
 @app.command()
-def demo() -> None:
-    """Walk from a Python dictionary to attention in five steps."""
-    from saccade.lab.dictionary import tour
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="RUN", help="Folder for the run; an earlier demo is replaced.")
+    ] = Path("saccade-demo"),
+) -> None:
+    """Train the built-in reader of dates in about a minute, and show where it looks."""
+    with plainly():
+        from saccade.cli.demo import demo_command
 
-    tour()
+        demo_command(output, sys.stdout.isatty() and "NO_COLOR" not in os.environ, BEGAN)
+
+
+@app.command()
+def lab(
+    claim: Annotated[str | None, typer.Argument(help="Which experiment; without it, all are listed.")] = None,
+) -> None:
+    """Re-run what the lecture notes claim. So far: dictionary, from a Python dict to attention in five steps."""
+    with plainly():
+        from saccade.errors import unknown
+        from saccade.lab.dictionary import tour
+
+        if claim is None:
+            print("dictionary    from a Python dictionary to attention in five steps")
+        elif claim == "dictionary":
+            tour()
+        else:
+            raise unknown("claim", claim, ["dictionary"])
 
 
 def main() -> None:

@@ -1,20 +1,32 @@
-"""What `saccade train` and `saccade translate` do once torch may be loaded."""
+"""What `saccade train` does once torch may be loaded."""
 
+import signal
+import statistics
 import sys
+import time
 import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
-from saccade.config import RunConfig
-from saccade.data import TASKS, Pair, Tokeniser, choose_tokeniser, read_pairs, split
-from saccade.search import MOST_TOKENS, Translator
-from saccade.train import Plan, Run, train
+from saccade.cli.evaluation import print_samples, print_score
+from saccade.config.train import LENGTHS
+from saccade.data import TASKS, Material
+from saccade.evaluate import evaluate
+from saccade.search import Options
+from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
+from saccade.train.loop import Learner
+from saccade.train.start import Asked, merge, place
+from saccade.train.start import load as load_material
 
-MINUTES = 5.0  # of training, unless something else is asked for
+CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
+REPORTED = 1000  # dev sources, at most, on which the final score is measured
 
 
 def say(words: str) -> None:
@@ -22,166 +34,192 @@ def say(words: str) -> None:
 
 
 def train_command(
-    data: list[str],
-    output: Path | None,
-    dev: list[str],
-    family: str | None,
-    minutes: float | None,
-    settings: list[str],
-    resume: Path | None,
+    asked: Asked, output: Path | None, preset: str, init: Path | None, resume: Path | None, force: bool, began: float
 ) -> None:
     if resume is not None:
-        if data or output or dev or family or minutes or settings:
-            raise ValueError("--resume goes on with a run as it is: leave out the other options")
-        run = Run.open(resume)
+        if output or init or force or preset != "auto":
+            raise ValueError("--resume goes on with a run where it is: leave out -o, --init, --preset and --force")
+        run = _reopened(resume, asked)
         if run.finished():
             say(f"{run.path}: is finished; there is nothing to resume")
             return
-        pairs, held = _load(run.config.data.train, run.config.data.dev)
+        material = load_material(run.config.data.model_dump(), say)
     else:
-        if not data:
+        if not asked.get("data", {}).get("train"):
             raise ValueError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
         if output is None:
             raise ValueError("-o RUN: where should the run go?")
-        if output.exists():
-            raise ValueError(f"{output}: exists already; choose another folder, or go on with --resume {output}")
-        asked = _asked(data, dev, family, minutes, settings)
-        pairs, held = _load(data, dev)
-        run = _create(output, asked, pairs)
-    parameters = sum(p.numel() for p in run.build().parameters())
-    say(f"{len(pairs):,} pairs, {len(held):,} held back; {parameters:,} parameters, {run.config.model.family}")
-    _train(run, pairs, held)
-    plan = Plan.load(run.path / "plan.json")
-    say(f"{run.path}: {plan.steps:,} steps done. Next: saccade translate {run.path} TEXT")
+        run, material = start(output, asked, preset=preset, init=init, force=force, say=say)
+    train_only(run, material, began)
+    _report(run, material)
 
 
-def _asked(
-    data: list[str], dev: list[str], family: str | None, minutes: float | None, settings: list[str]
-) -> dict[str, Any]:
-    """What the command line says, checked before any file is read."""
-    asked: dict[str, Any] = {"data": {"train": [_where(d) for d in data], "dev": [_where(d) for d in dev]}}
-    asked |= {"model": {}, "train": {}, "source": {}, "target": {}}
-    if family is not None:
-        asked["model"]["family"] = family
-    if family == "transformer":
-        asked["model"] |= {"heads": 4, "layers": 3}
-    if minutes is not None:
-        asked["train"]["minutes"] = minutes
+def collect(
+    data: list[str],
+    dev: list[str],
+    options: dict[str, Any],
+    config: Path | None,
+    settings: list[str],
+) -> Asked:
+    """What a config file and the command line ask for; the command line wins."""
+    asked = {} if config is None else _read_config(config)
+    line: Asked = {}
+    for key, value in options.items():
+        if value is not None:
+            section, _, name = key.partition(".")
+            line.setdefault(section, {})[name] = value
+    if data:
+        line.setdefault("data", {})["train"] = data
+    if dev:
+        line.setdefault("data", {})["dev"] = dev
     for setting in settings:
-        _set(asked, setting)
-    if not {"minutes", "steps"} & set(asked["train"]):
-        asked["train"]["minutes"] = MINUTES
-    RunConfig.read(asked, "settings")
+        _set(line, setting)
+    if set(LENGTHS) & set(line.get("train", {})):  # one length replaces another
+        for name in LENGTHS:
+            asked.get("train", {}).pop(name, None)
+    merged = merge(asked, line)
+    for name in ("train", "dev"):
+        if merged.get("data", {}).get(name):
+            merged["data"][name] = place(merged["data"][name])
+    return merged
+
+
+def _read_config(path: Path) -> Asked:
+    """A config file; files that it names stand beside it, if they are there."""
+    try:
+        asked: Asked = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    data = asked.get("data", {})
+    for part in ("train", "dev"):
+        if part in data:
+            data[part] = [str(path.parent / f) if (path.parent / f).exists() else f for f in data[part]]
     return asked
 
 
-def _create(output: Path, asked: dict[str, Any], pairs: list[Pair]) -> Run:
-    """A run folder; the symbols of each side are chosen from the data where nothing was asked for."""
-    texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
-    for side, sentences in texts.items():
-        if not asked[side]:
-            choice = choose_tokeniser(sentences)
-            asked[side] = choice.config.model_dump()
-            say(f"{side}: {choice.config.kind} ({choice.why})")
-    config = RunConfig.read(asked, "settings")
-    source, target = (
-        Tokeniser.train(texts[side], c.kind, size=c.size, form=c.form, lower=c.lower)
-        for side, c in (("source", config.source), ("target", config.target))
-    )
-    longest = config.model.longest_source
-    if longest is not None:
-        needed = 1 + max(
-            len(ids)
-            for tokens, side in ((source, "source"), (target, "target"))
-            for ids in tokens.encode_all(texts[side])
-        )
-        if needed > longest:
-            raise ValueError(
-                f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}"
-            )
-    return Run.create(output, config, source, target)
-
-
-def _set(chosen: dict[str, Any], setting: str) -> None:
+def _set(chosen: Asked, setting: str) -> None:
     """model.width=128 puts 128 under width under model."""
     key, equals, value = setting.partition("=")
-    section, dot, name = key.strip().partition(".")
-    if not (equals and dot and name):
+    section, _, name = key.strip().partition(".")
+    if not equals or not (name or section == "shared"):
         raise ValueError(f"--set {setting}: expected SECTION.KEY=VALUE, such as model.width=128")
     try:
         parsed = tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:
         parsed = value.strip()  # a word needs no quotes
-    chosen.setdefault(section, {})[name] = parsed
+    if name:
+        chosen.setdefault(section, {})[name] = parsed
+    else:
+        chosen[section] = parsed
 
 
-def _where(path: str) -> str:
-    """A path that still leads to the file when the run is resumed from elsewhere; a task is its name."""
-    return path if path in TASKS else str(Path(path).resolve())
+def _reopened(path: Path, asked: Asked) -> Run:
+    """A run to go on with, under a new plan if its length or learning rate is to change."""
+    run = Run.open(path)
+    changes = dict(asked.get("train", {}))
+    others = [f"{s}.{k}" for s, part in asked.items() for k in (part if isinstance(part, dict) else [s])]
+    others = [key for key in others if key.removeprefix("train.") not in CHANGEABLE or not key.startswith("train.")]
+    if others:
+        raise ValueError(f"--resume: {others[0]} cannot change; only {', '.join(CHANGEABLE)} can")
+    if not changes:
+        return run
+    said = ", ".join(f"{k}={v:g}" for k, v in changes.items())
+    say(f"{path}: a new plan from here, with {said}")
+    return run.replan(changes)
 
 
-def _load(data: list[str], dev: list[str]) -> tuple[list[Pair], list[Pair]]:
-    if len(data) == 1 and data[0] in TASKS:
-        task = TASKS[data[0]]
-        return task.pairs("train"), task.pairs("dev")
-    corpus = read_pairs(*data)
-    for line in corpus.report():
-        say(line)
-    if not dev:
-        if len({p.source for p in corpus.pairs}) < 2:
-            raise ValueError(f"{data[0]}: only one source; a second is needed to measure progress on")
-        return split(corpus.pairs)
-    held = read_pairs(*dev)
-    for line in held.report():
-        say(line)
-    known = {p.source for p in corpus.pairs}
-    leaked = sum(p.source in known for p in held.pairs)
-    if leaked:
-        say(f"{leaked} of {len(held.pairs)} dev sources stand in train too")
-    return corpus.pairs, held.pairs
+def train_only(run: Run, material: Material, began: float) -> None:
+    """Trains it, with a table before and a bar on the way."""
+    examples = material.examples(run.source, run.target)
+    with _stoppable() as asked_to_stop, _progress(run) as bar:
 
-
-def _train(run: Run, pairs: list[Pair], held: list[Pair]) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
-    quiet = not sys.stderr.isatty()
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
-        task = bar.add_task("training", total=None)
-
-        def show(step: Step) -> None:
-            bar.update(task, completed=step.step, total=step.steps, description=f"loss {step.loss:.3f}")
-            if step.dev_loss is not None and quiet:
-                say(f"step {step.step}/{step.steps}: loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}")
+        def ready(learner: Learner) -> None:
+            _summary(run, material, learner)
+            if learner.step:
+                say(f"going on from step {learner.step:,}")
 
         try:
-            train(run, pairs, held, show)
-        except KeyboardInterrupt:
+            train(run, examples, material.dev, bar, stop=asked_to_stop, began=began, ready=ready)
+        except Stopped:
             say(f"stopped; go on with: saccade train --resume {run.path}")
             raise
 
 
-def translate_command(runs: list[Path], texts: list[str], file: Path | None, beam: int) -> None:
-    opened = [Run.open(path) for path in runs]
-    first = opened[0]
-    for other in opened[1:]:
-        if any((other.path / n).read_bytes() != (first.path / n).read_bytes() for n in ("source.json", "target.json")):
-            raise ValueError(f"{other.path}: has other symbols than {first.path}; runs that write as one share them")
-    if file is not None:
-        if texts:
-            raise ValueError("--input: give texts or a file, not both")
-        raw = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8", errors="replace")
-        texts = raw.removesuffix("\n").split("\n") if raw else []
-    elif not texts:
-        raise ValueError("nothing to translate: give TEXT, or --input FILE")
-    limits = [limit for run in opened if (limit := run.config.model.longest_source) is not None]
-    translator = Translator(
-        [run.model() for run in opened], first.source, first.target, min(limits, default=MOST_TOKENS)
-    )
-    for number, (text, done) in enumerate(zip(texts, translator(texts, beam=beam), strict=True), 1):
-        print(done.text)
-        where = f"text {number}"
-        if done.unknown:
-            say(f"{where}: unknown symbols {' '.join(map(repr, dict.fromkeys(done.unknown)))}")
-        if done.cut_source:
-            say(f"{where}: {len(text)} characters are more than the model reads; the end was left out")
-        if done.cut_output:
-            say(f"{where}: the output reached its limit and was cut")
+def _summary(run: Run, material: Material, learner: Learner) -> None:
+    """One table before it starts."""
+    plan, lengths = learner.plan, learner.examples.lengths()
+    batches = len(learner._epoch(0))
+    table = Table(show_header=False, title=str(run.path), title_justify="left")
+    table.add_row("pairs", f"{material.count:,} to learn from, {len(material.dev):,} held back")
+    for side, found in zip(("source", "target"), lengths, strict=True):
+        config = run.config.source if side == "source" else run.config.target
+        tokens = run.source if side == "source" else run.target
+        middle, most = (int(statistics.median(found.tolist())), int(found.max())) if len(found) else (0, 0)
+        table.add_row(side, f"{config.kind}, {len(tokens):,} symbols; texts of {middle} in the middle, {most} at most")
+    parameters = sum(p.numel() for p in learner.model.parameters())
+    table.add_row("model", f"{run.config.model.family}, {parameters:,} parameters")
+    steps = plan.steps - plan.start
+    table.add_row("plan", f"{steps:,} steps, {steps / max(1, batches):.1f} epochs of {batches:,} batches")
+    if run.config.train.minutes is not None:
+        table.add_row("time", f"{run.config.train.minutes:g} minutes in all")
+    Console(stderr=True).print(table)
+
+
+@contextmanager
+def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
+    """A bar in a terminal; elsewhere a line for each look at the dev set."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
+    quiet = not sys.stderr.isatty()
+    name = "exact" if run.config.target.kind in ("characters", "symbols") else "BLEU"
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
+        task = bar.add_task("training", total=None)
+        clock, tokens, dev = time.perf_counter(), 0, ""
+
+        def show(step: Step) -> None:
+            nonlocal clock, tokens, dev
+            clock = clock if tokens else time.perf_counter()
+            tokens += step.tokens
+            speed = tokens / max(1e-3, time.perf_counter() - clock)
+            if step.score is not None:
+                dev = f", dev {name} {step.score:.1f}"
+                if quiet:
+                    losses = f"loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}"
+                    say(f"step {step.step}/{step.steps}: {losses}{dev}, {speed:,.0f} tokens/s")
+            words = f"loss {step.loss:.3f}{dev}, {speed:,.0f} tokens/s"
+            bar.update(task, completed=step.step, total=step.steps, description=words)
+
+        yield show
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask for a stop after the current step; a second one does not wait."""
+    asked = False
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        say("stopping after this step …")
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _report(run: Run, material: Material) -> None:
+    """The score, ten samples with their alignment, and where everything is."""
+    translator = load(run.path)
+    sources = list(dict.fromkeys(p.source for p in material.dev))[:REPORTED]
+    kept = set(sources)
+    report = evaluate(translator, [p for p in material.dev if p.source in kept], Options())
+    console = Console(stderr=True)
+    print_samples(translator, sources[:10], console)
+    print_score(report, console)
+    plan = Plan.load(run.path / "plan.json")
+    say(f"{run.path}: {plan.steps:,} steps done")
+    say(f"next: saccade translate {run.path} TEXT --show, or saccade evaluate {run.path} TEST")

@@ -7,18 +7,26 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import TrainConfig
-from saccade.data import Batch, Pair, batches
+from saccade.data import Batch, Examples, Pair, batches, tokenise
+from saccade.metrics import text_scores
 from saccade.model import Model
-from saccade.train.plan import Plan
+from saccade.search import Options, Translator
+from saccade.train.plan import Plan, Speed
 from saccade.train.run import Run, load_tensors, save_tensors
 
-Numbers = tuple[list[int], list[int]]
-MEASURED = 8  # steps that are timed to plan a budget in minutes; they are not part of the run
+MEASURED = 8  # steps that are timed, at least, to plan a budget in minutes; they are not part of the run
+MEASURING = 0.02  # share of the budget that this may take
 KEPT = 2  # checkpoints
+
+
+class Stopped(KeyboardInterrupt):
+    """Someone asked the run to stop; where it was is written down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,68 +36,112 @@ class Progress:
     step: int
     steps: int
     loss: float  # of the last step, for each real token
+    tokens: int  # real tokens of the target in that step
     dev_loss: float | None = None  # set when the dev set was looked at
+    score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
 
 
 def train(
-    run: Run, pairs: Sequence[Pair], dev: Sequence[Pair], say: Callable[[Progress], None] = lambda _: None
+    run: Run,
+    examples: Examples,
+    dev: Sequence[Pair],
+    say: Callable[[Progress], None] = lambda _: None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    began: float | None = None,
+    ready: Callable[["Learner"], None] = lambda _: None,
 ) -> None:
-    """Trains a run from where it is to the end of its plan; a finished one is left as it is."""
-    learner = Learner(run, _numbers(run, pairs), _numbers(run, dev))
-    learner.resume()
-    while learner.step < learner.plan.steps:
+    """Trains a run from where it is to the end of its plan; a finished one is left as it is.
+
+    `stop` is asked after every step; `began` is when the budget in minutes began, as time.perf_counter has it; `ready`
+    hears of the plan before the first step.
+    """
+    learner = Learner(run, examples, dev, began)
+    ready(learner)
+    while not learner.finished():
         say(learner.advance())
+        if stop() and not learner.finished():
+            learner.save()
+            raise Stopped
 
 
 class Learner:
     """Everything that changes while a run learns, and how it is written down and read back."""
 
-    def __init__(self, run: Run, examples: list[Numbers], dev: list[Numbers]) -> None:
-        self.run, self.config, self.examples, self.dev = run, run.config.train, examples, dev
-        self.model = run.build()
+    def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
+        self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
+        self.dev_examples = Examples.of(tokenise(dev, run.source, run.target))
+        self.model = run.first_model().to(_device(self.config.device))
         self.optimiser = _optimiser(self.model, self.config)
         self.average = copy.deepcopy(self.model)
-        self.plan = self._plan()
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
-        self.best = math.inf
-        self.todo: Iterator[list[int]] = iter(())
+        self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
+        self.todo: Iterator[NDArray[np.int64]] = iter(())
         torch.manual_seed(self.config.seed)  # what dropout leaves out
+        self._resume()
+        self.deadline = None
+        if self.config.minutes is not None and not (run.path / "plan.json").exists():
+            self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
+        self.plan = self._plan(began)
+
+    def finished(self) -> bool:
+        return self.step >= self.plan.steps
 
     def advance(self) -> Progress:
         """One step and, where the plan says so, a look at the dev set and a checkpoint."""
-        batch = Batch.of([self.examples[i] for i in self._next_batch()])
+        batch = self._batch(self._next_batch())
         self.step += 1
+        rate = self.plan.learning_rate(self.step, self.config)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.learning_rate(self.step, self.config)
-        loss = _update(self.model, self.optimiser, batch, self.config)
+            group["lr"] = rate
+        loss, tokens = _update(self.model, self.optimiser, batch, self.config, self.plan.progress(self.step))
         if not math.isfinite(loss):
             raise ValueError(
-                f"step {self.step}: the loss is {loss}; go on from the last checkpoint with a smaller learning rate"
+                f"step {self.step}: the loss is {loss}; go on from the last checkpoint with a smaller learning rate: "
+                f"saccade train --resume {self.run.path} --set train.learning_rate={self.config.learning_rate / 3:.1g}"
             )
-        decay = min(self.config.average, self.step / (self.step + 10))  # young weights are worth little
-        with torch.no_grad():
-            for kept, learning in zip(self.average.parameters(), self.model.parameters(), strict=True):
-                kept.lerp_(learning, 1 - decay)
+        self._follow()
+        if self.deadline is not None and self.step < self.plan.steps and time.perf_counter() > self.deadline:
+            self._end_here()
         if not self.plan.evaluates(self.step):
-            return Progress(self.step, self.plan.steps, loss)
-        dev_loss = self.evaluate()
-        if dev_loss < self.best:
-            self.best = dev_loss
+            return Progress(self.step, self.plan.steps, loss, tokens)
+        dev_loss, score = self.evaluate()
+        self.stale += 1
+        if (score, -dev_loss) > self.best:
+            self.best, self.stale = (score, -dev_loss), 0
             save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), {"step": self.step})
-        self.run.note(step=self.step, loss=loss, dev_loss=dev_loss, learning_rate=group["lr"])
+        if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.steps:
+            self._end_here()
+        self.run.note(step=self.step, epoch=self.epoch, loss=loss, dev_loss=dev_loss, score=score, learning_rate=rate)
         self.save()
-        return Progress(self.step, self.plan.steps, loss, dev_loss)
+        return Progress(self.step, self.plan.steps, loss, tokens, dev_loss, score)
+
+    def evaluate(self) -> tuple[float, float]:
+        """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
+        self.average.eval()
+        return self._dev_loss(), self._score(self.plan.dev_sources)
 
     @torch.no_grad()
-    def evaluate(self) -> float:
-        """The loss on the dev set, for each real token, of the averaged weights."""
-        self.average.eval()
+    def _dev_loss(self) -> float:
         total = count = 0.0
-        for chosen in batches(self.dev, 4 * self.config.batch_tokens, 0, 0):
-            batch = Batch.of([self.dev[i] for i in chosen])
+        for chosen in batches(self.dev_examples, 4 * self.config.batch_tokens, 0, 0):
+            batch = Batch.of([self.dev_examples[i] for i in chosen]).to(self._device())
             total += float(self.average(batch.source, batch.mask, batch.given, batch.wanted, batch.real))
             count += int(batch.real.sum())
         return total / max(1, count)
+
+    def _score(self, sources: int) -> float:
+        """Percent of the first so many sources that are written exactly right or, of text, BLEU; greedily."""
+        known: dict[str, list[str]] = {}
+        for source, target in self.dev:
+            known.setdefault(source, []).append(target)
+        texts = list(known)[:sources]
+        translator = Translator([self.average], self.run.source, self.run.target)
+        outputs = [p.text for p in translator.translate(texts, Options(beam=1), look=False)]
+        if self.run.config.target.kind in ("characters", "symbols"):
+            right = sum(output in known[text] for output, text in zip(outputs, texts, strict=True))
+            return 100 * right / max(1, len(texts))
+        return text_scores(outputs, [known[text] for text in texts], only=("bleu",))["bleu"].score
 
     def save(self) -> None:
         tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
@@ -97,12 +149,12 @@ class Learner:
         for i, state in self.optimiser.state_dict()["state"].items():
             tensors |= {f"optimiser.{i}.{k}": v for k, v in state.items()}
         tensors["chance"] = torch.get_rng_state()
-        facts = {"step": self.step, "epoch": self.epoch, "place": self.place, "best": self.best}
+        facts = {k: getattr(self, k) for k in ("step", "epoch", "place", "best", "stale")}
         save_tensors(self.run.path / "checkpoints" / f"{self.step:09d}.safetensors", tensors, facts)
         for old in self.run.checkpoints()[:-KEPT]:
             old.unlink()
 
-    def resume(self) -> None:
+    def _resume(self) -> None:
         """Goes on from the newest checkpoint that can be read; without one, from the start."""
         for path in reversed(self.run.checkpoints()):
             try:
@@ -118,63 +170,111 @@ class Learner:
             groups = self.optimiser.state_dict()["param_groups"]
             self.optimiser.load_state_dict({"state": state, "param_groups": groups})
             torch.set_rng_state(tensors["chance"])
-            self.step, self.epoch, self.place, self.best = (facts[k] for k in ("step", "epoch", "place", "best"))
-            self.todo = itertools.islice(self._epoch(self.epoch), self.place, None)
-            return
+            self.step, self.epoch, self.place, self.stale = (facts[k] for k in ("step", "epoch", "place", "stale"))
+            self.best = tuple(facts["best"])
+            self.todo = itertools.islice(iter(self._epoch(self.epoch)), self.place, None)
+            break
+        self.run.forget_after(self.step)
 
-    def _plan(self) -> Plan:
+    def _plan(self, began: float | None) -> Plan:
         path = self.run.path / "plan.json"
         if path.exists():
             return Plan.load(path)
-        plan = Plan.make(self.config, self._seconds_per_step() if self.config.minutes else None)
+        speed = None if self.config.minutes is None else self._measure(began)
+        plan = Plan.make(self.config, len(self._epoch(0)), len({p.source for p in self.dev}), speed, self.step)
         plan.save(path)
         return plan
 
-    def _seconds_per_step(self) -> float:
-        """Of a copy of the model, on batches of the first epoch."""
+    def _measure(self, began: float | None) -> Speed:
+        """How long a step takes, of a copy of the model on batches of the first epoch, and a look at the dev set."""
+        start = time.perf_counter()
+        chance = torch.get_rng_state()
         model = copy.deepcopy(self.model)
         optimiser = _optimiser(model, self.config)
-        times = []
-        for chosen in itertools.islice(itertools.cycle(self._epoch(0)), MEASURED + 2):
-            start = time.perf_counter()
-            _update(model, optimiser, Batch.of([self.examples[i] for i in chosen]), self.config)
-            times.append(time.perf_counter() - start)
-        return sum(times[2:]) / MEASURED  # the first two warm up
+        times: list[float] = []
+        allowed = MEASURING * 60 * (self.config.minutes or 0)
+        for chosen in itertools.cycle(self._epoch(0)):
+            before = time.perf_counter()
+            _update(model, optimiser, self._batch(chosen), self.config, 1.0)
+            times.append(time.perf_counter() - before)
+            if len(times) >= MEASURED + 2 and time.perf_counter() - start > allowed:
+                break
+        self.average.eval()
+        before = time.perf_counter()
+        self._dev_loss()
+        loss = time.perf_counter() - before
+        sources = min(len(self.dev), 64)
+        before = time.perf_counter()
+        self._score(sources)
+        source = (time.perf_counter() - before) / max(1, sources)
+        read, written = (lengths.mean() + 1 for lengths in self.dev_examples.lengths())
+        source *= min(1.0, float(written / (2 * read + 20)))  # a model that knows nothing writes up to the limit
+        torch.set_rng_state(chance)
+        step = sum(times[2:]) / len(times[2:])  # the first two warm up
+        return Speed(step, loss, source, time.perf_counter() - (start if began is None else began))
 
-    def _epoch(self, epoch: int) -> Iterator[list[int]]:
+    def _end_here(self) -> None:
+        self.plan = self.plan.cut(self.step)
+        self.plan.save(self.run.path / "plan.json")
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        """The averaged weights follow those that learn, at first closely: young weights are worth little."""
+        decay = min(self.config.average, self.step / (self.step + 10))
+        kept: list[Tensor] = list(self.average.parameters())
+        learning: list[Tensor] = list(self.model.parameters())
+        torch._foreach_lerp_(kept, learning, 1 - decay)
+        for mine, theirs in zip(self.average.buffers(), self.model.buffers(), strict=True):
+            mine.copy_(theirs)
+
+    def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
         return batches(self.examples, self.config.batch_tokens, self.config.seed, epoch)
 
-    def _next_batch(self) -> list[int]:
+    def _next_batch(self) -> NDArray[np.int64]:
         chosen = next(self.todo, None)
         if chosen is None:
             if self.step:
                 self.epoch += 1
-            self.place, self.todo = 0, self._epoch(self.epoch)
+            self.place, self.todo = 0, iter(self._epoch(self.epoch))
             chosen = next(self.todo)
         self.place += 1
         return chosen
 
+    def _batch(self, chosen: NDArray[np.int64]) -> Batch:
+        return Batch.of([self.examples[i] for i in chosen]).to(self._device())
+
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(f"train.device: {name!r} is not there; this torch has the cpu") from None
+    return device
+
 
 def _optimiser(model: Model, config: TrainConfig) -> torch.optim.AdamW:
-    return torch.optim.AdamW(model.parameters(), config.learning_rate, (0.9, 0.98), weight_decay=config.weight_decay)
+    rate, decay = config.learning_rate, config.weight_decay
+    return torch.optim.AdamW(model.parameters(), rate, (0.9, 0.98), weight_decay=decay, fused=True)
 
 
-def _update(model: Model, optimiser: torch.optim.Optimizer, batch: Batch, config: TrainConfig) -> float:
-    """One step; returns the loss of a real token."""
+def _update(
+    model: Model, optimiser: torch.optim.Optimizer, batch: Batch, config: TrainConfig, progress: float
+) -> tuple[float, int]:
+    """One step; returns the loss of a real token, and how many there were."""
     model.train()
     optimiser.zero_grad(set_to_none=True)
-    total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, config.label_smoothing)
-    loss = total / batch.real.sum()
+    sampling = config.scheduled_sampling * progress
+    total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, config.label_smoothing, sampling)
+    tokens = int(batch.real.sum())
+    loss = total / tokens
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
     optimiser.step()
-    return float(loss.detach())
-
-
-def _numbers(run: Run, pairs: Sequence[Pair]) -> list[Numbers]:
-    sources = run.source.encode_all([p.source for p in pairs])
-    targets = run.target.encode_all([p.target for p in pairs])
-    return list(zip(sources, targets, strict=True))
+    return float(loss.detach()), tokens
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

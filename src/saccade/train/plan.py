@@ -2,44 +2,84 @@
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from saccade.config import TrainConfig
 
 VERSION = 1
+DEV_SOURCES = 500  # that are translated at each look at the dev set, if no budget asks for fewer
+LOOKING = 0.06  # share of a budget in minutes that may go into these looks
+SAFETY = 0.97  # share of the rest that is planned with: a machine is not equally fast all the time
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What was measured before the plan was made, in seconds."""
+
+    step: float  # one update
+    loss: float  # the loss of the whole dev set
+    source: float  # one dev source, translated greedily
+    before: float  # since the command began
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run's timetable. No decision after it reads the clock."""
+    """A run's timetable. No decision after it reads the clock, but for a cut, which becomes part of it."""
 
     steps: int
     evaluate_every: int
+    dev_sources: int = DEV_SOURCES
+    start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     version: int = VERSION
 
     @classmethod
-    def make(cls, config: TrainConfig, seconds_per_step: float | None) -> "Plan":
-        """As many steps as asked for or, with a budget in minutes, as fit into it at the speed that was measured."""
-        if config.minutes is not None and seconds_per_step is not None:
-            steps = max(1, int(config.minutes * 60 / seconds_per_step))
+    def make(cls, config: TrainConfig, batches: int, dev: int, speed: Speed | None = None, start: int = 0) -> "Plan":
+        """As many steps as asked for or, with a budget in minutes, as fit into it at the speed that was measured.
+
+        `batches` are those of an epoch, `dev` the sources that progress is measured on.
+        """
+        sources = min(dev, DEV_SOURCES)
+        if config.minutes is not None and speed is not None:
+            budget = 60 * config.minutes - speed.before
+            looks = LOOKING * budget / config.evaluations - speed.loss
+            sources = min(sources, max(20, int(looks / max(speed.source, 1e-6))))
+            last = 3 * speed.source * min(dev, 2 * DEV_SOURCES)  # the report at the end, with a beam
+            looking = config.evaluations * (speed.loss + speed.source * sources) + min(last, 0.2 * budget)
+            steps = int(SAFETY * (budget - looking) / speed.step)
+        elif config.epochs is not None:
+            steps = round(config.epochs * batches)
         else:
             steps = config.steps or 1000
-        return cls(steps, max(1, math.ceil(steps / config.evaluations)))
+        steps = max(1, steps)
+        return cls(start + steps, max(1, math.ceil(steps / config.evaluations)), sources, start)
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
-        """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last."""
-        warm = max(1, round(config.warmup * self.steps))
-        if step <= warm:
-            return config.learning_rate * step / warm
-        done = (step - warm) / max(1, self.steps - warm)
-        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, done) * 0.99))
+        """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""
+        done, steps = step - self.start, self.steps - self.start
+        warm = max(1, round(config.warmup * steps))
+        if done <= warm:
+            return config.learning_rate * done / warm
+        if config.schedule == "inverse_sqrt":
+            return config.learning_rate * math.sqrt(warm / done)
+        past = (done - warm) / max(1, steps - warm)
+        return config.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, past) * 0.99))
+
+    def progress(self, step: int) -> float:
+        """From 0 to 1."""
+        return (step - self.start) / max(1, self.steps - self.start)
 
     def evaluates(self, step: int) -> bool:
-        return step % self.evaluate_every == 0 or step == self.steps
+        return (step - self.start) % self.evaluate_every == 0 or step == self.steps
+
+    def cut(self, step: int) -> "Plan":
+        """The same, ended at this step."""
+        return replace(self, steps=step)
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        beside = path.with_suffix(".part")
+        beside.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        beside.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> "Plan":

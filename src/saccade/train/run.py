@@ -5,14 +5,16 @@ RUN/plan.json            how many steps, when to evaluate
 RUN/source.json          tokenisers
 RUN/target.json
 RUN/model.safetensors    the best weights
+RUN/first.safetensors    the first weights, if another run lent them
 RUN/checkpoints/         where to go on from, the last two
 RUN/metrics.jsonl        what was measured on the way
 """
 
 import json
 import os
+import shutil
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from saccade.config import RunConfig
+from saccade.config.train import LENGTHS
 from saccade.data import Tokeniser
 from saccade.model import Model, build
+from saccade.search import MOST_TOKENS, Translator
 from saccade.train.plan import Plan
 
 
@@ -38,18 +42,31 @@ class Run:
     target: Tokeniser
 
     @classmethod
-    def create(cls, path: Path, config: RunConfig, source: Tokeniser, target: Tokeniser) -> "Run":
-        """A new folder; one that exists is never written over."""
+    def create(
+        cls, path: Path, config: RunConfig, source: Tokeniser, target: Tokeniser, first: dict[str, Tensor] | None = None
+    ) -> "Run":
+        """A new folder; one that exists is never written over. `first` are weights to begin with."""
         try:
             path.mkdir(parents=True)
         except FileExistsError:
             raise ValueError(f"{path}: exists already; choose another folder, or go on with --resume") from None
         (path / "checkpoints").mkdir()
-        settings = config.model_dump(exclude_none=True)
-        (path / "config.toml").write_text(tomli_w.dumps(settings))
-        source.save(path / "source.json")
-        target.save(path / "target.json")
-        return cls(path, config, source, target)
+        run = cls(path, config, source, target)
+        try:
+            source.save(path / "source.json")
+            target.save(path / "target.json")
+            if first is not None:
+                save_tensors(path / "first.safetensors", first)
+            run._save_config()  # last: a folder without it is no run
+        except OSError:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        return run
+
+    def _save_config(self) -> None:
+        beside = self.path / "config.part"
+        beside.write_text(tomli_w.dumps(self.config.settings()))
+        beside.replace(self.path / "config.toml")
 
     @classmethod
     def open(cls, path: Path) -> "Run":
@@ -66,22 +83,89 @@ class Run:
     def build(self) -> Model:
         """The model with its first weights, which the seed decides."""
         torch.manual_seed(self.config.train.seed)
-        return build(self.config.model, len(self.source), len(self.target))
+        return build(self.config.model, len(self.source), len(self.target), self.config.shared)
+
+    def first_model(self) -> Model:
+        """The model that training begins with."""
+        model = self.build()
+        if (self.path / "first.safetensors").exists():
+            self._fill(model, "first.safetensors")
+        return model
+
+    def replan(self, changes: dict[str, Any]) -> "Run":
+        """The same run with another learning rate or length: from where it is, a new plan will be made."""
+        train = {
+            k: v
+            for k, v in self.config.train.model_dump().items()
+            if k not in LENGTHS or not set(LENGTHS) & set(changes)
+        }
+        config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}}, "settings")
+        run = replace(self, config=config)
+        run._save_config()
+        (self.path / "plan.json").unlink(missing_ok=True)
+        return run
 
     def model(self) -> Model:
         """The model with its best weights."""
+        if not (self.path / "model.safetensors").exists():
+            raise ValueError(
+                f"{self.path}: has no weights yet: it stopped before the dev set was first looked at; "
+                f"go on with: saccade train --resume {self.path}"
+            )
         model = self.build()
-        tensors, _ = load_tensors(self.path / "model.safetensors")
+        self._fill(model, "model.safetensors")
+        return model.eval()
+
+    def _fill(self, model: Model, name: str) -> None:
+        tensors, _ = load_tensors(self.path / name)
         try:
             model.load_state_dict(tensors)
-        except RuntimeError as error:
-            raise ValueError(f"{self.path / 'model.safetensors'}: does not fit config.toml ({error})") from None
-        return model.eval()
+        except RuntimeError:
+            raise ValueError(f"{self.path / name}: does not fit config.toml: other sizes or other names") from None
 
     def note(self, **figures: Any) -> None:
         """A line in metrics.jsonl."""
         with (self.path / "metrics.jsonl").open("a") as file:
             file.write(json.dumps(figures) + "\n")
+
+    def notes(self) -> list[dict[str, Any]]:
+        """What was measured on the way, line by line; a torn last line is left out."""
+        path, found = self.path / "metrics.jsonl", []
+        for line in path.read_text().splitlines() if path.exists() else []:
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return found
+
+    def forget_after(self, step: int) -> None:
+        """Leaves out what was measured after this step: it will be measured again."""
+        notes = self.notes()
+        if any(note["step"] > step for note in notes):
+            beside = self.path / "metrics.part"
+            beside.write_text("".join(json.dumps(n) + "\n" for n in notes if n["step"] <= step))
+            beside.replace(self.path / "metrics.jsonl")
+
+    def facts(self) -> dict[str, Any]:
+        """What the run is, what it learned from, how good it is."""
+        model, notes = self.build(), self.notes()
+        done = self.checkpoints()
+        plan = Plan.load(self.path / "plan.json") if (self.path / "plan.json").exists() else None
+        spelt = self.config.target.kind in ("characters", "symbols")
+        best = max(notes, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
+        return {
+            "family": self.config.model.family,
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "source": f"{self.config.source.kind}, {len(self.source):,} symbols",
+            "target": f"{self.config.target.kind}, {len(self.target):,} symbols",
+            "trained_on": self.config.data.train,
+            "measured_on": self.config.data.dev or ["a part of it, held back"],
+            "steps": int(done[-1].stem) if done else 0,
+            "planned": plan.steps if plan else 0,
+            "finished": self.finished(),
+            **({"dev_loss": best["dev_loss"], "dev_exact" if spelt else "dev_bleu": best["score"]} if best else {}),
+            "model": self.config.model.settings(),
+        }
 
     def finished(self) -> bool:
         """Whether the plan was carried out to its last step."""
@@ -93,13 +177,41 @@ class Run:
         return sorted((self.path / "checkpoints").glob("*.safetensors"))
 
 
+def load(path: Path | str, *others: Path | str) -> Translator:
+    """A run, ready to write: `load(RUN)("text")` is a Prediction. Several runs with the same symbols write as one."""
+    runs = [Run.open(Path(p)) for p in (path, *others)]
+    first = runs[0]
+    for other in runs[1:]:
+        if any((other.path / n).read_bytes() != (first.path / n).read_bytes() for n in ("source.json", "target.json")):
+            raise ValueError(f"{other.path}: has other symbols than {first.path}; runs that write as one share them")
+    limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
+    layers = {run.config.model.glances for run in runs}
+    return Translator(
+        [run.model() for run in runs],
+        first.source,
+        first.target,
+        min(limits, default=MOST_TOKENS),
+        layers.pop() if len(layers) == 1 else 0,
+        first.config.target.kind in ("characters", "symbols"),
+    )
+
+
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> None:
     """Written beside and renamed: a reader sees the old file or the new one, never half of one."""
     beside = path.with_suffix(".part")
-    save_file({k: t.contiguous() for k, t in tensors.items()}, beside, {"facts": json.dumps(facts or {})})
-    with beside.open("rb") as file:
-        os.fsync(file.fileno())
-    beside.replace(path)
+    seen: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():  # the format has no word for a tensor with two names
+        apart[name] = tensor.detach().clone() if tensor.data_ptr() in seen else tensor.detach().contiguous()
+        seen.add(tensor.data_ptr())
+    try:
+        save_file(apart, beside, {"facts": json.dumps(facts or {})})
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except (OSError, SafetensorError) as error:
+        beside.unlink(missing_ok=True)
+        raise ValueError(f"{path}: cannot be written ({error}); what was written before is as it was") from None
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

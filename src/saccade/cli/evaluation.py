@@ -1,0 +1,132 @@
+"""What `saccade evaluate` and `saccade info` do once torch may be loaded."""
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from saccade.data import Corpus, Pair, Source
+from saccade.evaluate import Report, evaluate
+from saccade.search import Options, Translator
+from saccade.see.terminal import printable
+from saccade.train import Run, load
+
+NAMES = {
+    "bleu": "BLEU",
+    "chrf": "chrF2",
+    "ter": "TER",
+    "exact": "exact",
+    "wer": "WER (outputs not exact)",
+    "per": "PER (tokens wrong)",
+    "cer": "CER (characters wrong)",
+}
+TEXT = ("bleu", "chrf", "ter", "exact", "cer")
+SYMBOLS = ("wer", "per", "cer", "exact", "chrf")
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr)
+
+
+def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: bool) -> None:
+    corpus = Corpus()
+    for found in test.stream():
+        if isinstance(found, Pair):
+            corpus.pairs.append(found)
+        else:
+            corpus.skipped.append(found)
+    for line in corpus.report():
+        say(line)
+    report = evaluate(load(*runs), corpus.pairs, options)
+    if as_json:
+        record = report.record()
+        record["counts"]["skipped"] = len(corpus.skipped)
+        print(
+            json.dumps(
+                {"run": [str(r) for r in runs], "test": test.paths, "beam": options.beam, **record}, ensure_ascii=False
+            )
+        )
+    else:
+        print_report(report, Console(file=sys.stdout))
+    for name, what in (
+        ("unknown", "had symbols that the model does not know"),
+        ("cut_source", "were longer than the model reads, and cut"),
+        ("cut_output", "reached the limit of the output, and were cut"),
+    ):
+        if report.counts[name]:
+            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+
+
+def print_report(report: Report, console: Console) -> None:
+    names = SYMBOLS if report.symbols else TEXT
+    table = Table("", "score", "95% interval", "signature", title=_title(report), title_justify="left")
+    for name in names:
+        ends = report.intervals.get(name)
+        between = f"{ends[0]:.1f} – {ends[1]:.1f}" if ends else ""
+        table.add_row(NAMES[name], f"{report.scores[name]:.2f}", between, report.signatures.get(name, ""))
+    console.print(table)
+    if len(report.by_length) > 1:
+        main = "exact" if report.symbols else "BLEU"
+        table = Table(f"{report.unit} in the source", "sources", main, "95% interval")
+        for b in report.by_length:
+            score, (low, high) = (b.exact, b.exact_interval) if report.symbols else (b.bleu, b.bleu_interval)
+            table.add_row(f"{b.first}–{b.last}", f"{b.sources:,}", f"{score:.1f}", f"{low:.1f} – {high:.1f}")
+        console.print(table)
+    if report.confusions:
+        table = Table("wanted", "written", "times")
+        for wanted, written, count in report.confusions:
+            table.add_row(escape(wanted), escape(written), str(count))
+        console.print(table)
+
+
+def print_score(report: Report, console: Console, where: str = "dev:") -> None:
+    """One line: the figure that says most, its interval, and how it was computed."""
+    main = "exact" if report.symbols else "bleu"
+    low, high = report.intervals[main]
+    signature = report.signatures.get(main) or "percent of outputs that are right in every symbol"
+    console.print(
+        f"{where} {NAMES[main]} {report.scores[main]:.2f} (95%: {low:.1f} – {high:.1f}) "
+        f"of {report.counts['sources']:,} sources, beam 5; {signature}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def print_samples(translator: Translator, sources: list[str], console: Console) -> None:
+    """What it writes, and which word came from which."""
+    table = Table("source", "output", "alignment")
+    for prediction in translator(sources):
+        table.add_row(*(escape(printable(x)) for x in (prediction.source, prediction.text, prediction.pharaoh())))
+    console.print(table)
+
+
+def _title(report: Report) -> str:
+    counts = report.counts
+    return f"{counts['sources']:,} sources, {counts['references']:,} references; all figures in percent"
+
+
+def info_command(path: Path, as_json: bool) -> None:
+    """What a run is, what it was trained on, how good it was."""
+    run = Run.open(path)
+    facts = run.facts()
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    console = Console(file=sys.stdout)
+    table = Table(show_header=False, title=str(path), title_justify="left")
+    for name, value in facts.items():
+        table.add_row(name.replace("_", " "), escape(_shown(value)))
+    console.print(table)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "\n".join(f"{k} = {_shown(v)}" for k, v in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,144 @@
+"""What `saccade translate` does once torch may be loaded."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from saccade.search import Options, Translator
+from saccade.see import Prediction, page
+from saccade.see.terminal import printable
+from saccade.train import load
+
+CHUNK = 1024  # texts read, translated and written at a time
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr)
+
+
+def translate_command(
+    runs: list[Path],
+    texts: list[str],
+    file: Path | None,
+    output: Path | None,
+    options: Options,
+    prefix: str,
+    force: str | None,
+    views: "Views",
+) -> None:
+    if file is not None and texts:
+        raise ValueError("--input: give texts or a file, not both")
+    if file is None and not texts:
+        raise ValueError("nothing to translate: give TEXT, or --input FILE")
+    if force is not None and (file is not None or len(texts) != 1):
+        raise ValueError("--force: scores one target for one TEXT")
+    translator = load(*runs)
+    look = views.look or force is not None
+    kept: list[Prediction] = []
+    with _written(output) as out:
+        number = 0
+        for chunk in _chunks(texts, file):
+            if force is not None:
+                found = [translator.score(chunk[0], force)]
+            else:
+                found = translator.translate(chunk, options, look, prefix)
+            for prediction in found:
+                number += 1
+                views.print(prediction, number, options.nbest, out)
+                _warn(number, prediction)
+            if views.save is not None:
+                kept += found
+    if views.save is not None:
+        _save(kept, views.save)
+
+
+class Views:
+    """What is printed for each prediction."""
+
+    def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None) -> None:
+        if as_json and (alignments or show):
+            raise ValueError("--json prints everything: leave out --alignments and --show")
+        self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
+        self.look = as_json or alignments or show or save is not None
+
+    def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
+        if self.json:
+            print(json.dumps(prediction.record(), ensure_ascii=False), file=out)
+        elif nbest > 1:
+            for other in (prediction, *prediction.alternatives):
+                print(f"{number}\t{other.score:.4f}\t{_line(other.text)}", file=out)
+        elif self.alignments:
+            print(f"{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
+        else:
+            print(_line(prediction.text), file=out)
+        if self.show:
+            colour = out.isatty() and "NO_COLOR" not in os.environ
+            width = shutil.get_terminal_size((100, 24)).columns
+            print(prediction.show(colour, width), end="\n\n", file=out)
+
+
+def _line(text: str) -> str:
+    """One output, one line, whatever was written."""
+    return " ".join(text.splitlines())
+
+
+def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
+    """Texts as they were given, or lines of a file as they come."""
+    if file is None:
+        yield texts
+        return
+    stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    chunk: list[str] = []
+    for raw in stream:
+        chunk.append(raw.decode("utf-8", "replace").rstrip("\n").removesuffix("\r"))
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+@contextmanager
+def _written(output: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that appears only when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    beside = output.with_name(output.name + ".part")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            yield file
+        beside.replace(output)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _save(predictions: list[Prediction], path: Path) -> None:
+    if len(predictions) == 1:
+        predictions[0].save(path)
+    elif path.suffix.lower() == ".html":
+        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
+    else:
+        raise ValueError(
+            f"--save {path}: {len(predictions)} texts fit into .html only; give one TEXT for {path.suffix}"
+        )
+
+
+def _warn(number: int, done: Prediction) -> None:
+    where = f"text {number}"
+    if done.unknown:
+        listed = " ".join(repr(printable(u)) for u in dict.fromkeys(done.unknown))
+        say(f"{where}: unknown symbols {listed}")
+    if done.cut_source:
+        say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")
+    if done.cut_output:
+        say(f"{where}: the output reached its limit and was cut")
+
+
+__all__ = ["Options", "Translator", "Views", "translate_command"]

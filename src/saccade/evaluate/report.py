@@ -1,0 +1,164 @@
+"""Scores of a run on pairs, with intervals, by length."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.data import Pair
+from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores
+from saccade.search import Options, Translator
+from saccade.see import Prediction
+
+VERSION = 1
+FEW = 20  # sources: fewer do not make a bucket of their own
+STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Sources from `first` to `last` words (or characters) long."""
+
+    first: int
+    last: int
+    sources: int
+    bleu: float
+    bleu_interval: tuple[float, float]
+    exact: float
+    exact_interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How good a run is on a test set; every figure in percent."""
+
+    symbols: bool  # the task writes symbols, not sentences: words right and wrong say more than BLEU
+    scores: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+    signatures: dict[str, str]
+    unit: str  # what lengths are counted in
+    by_length: list[Bucket]
+    confusions: list[tuple[str, str, int]]
+    counts: dict[str, int]
+    predictions: list[Prediction] = field(repr=False)
+    references: list[list[str]] = field(repr=False)
+
+    @property
+    def main(self) -> str:
+        """The figure that says most."""
+        return "wer" if self.symbols else "bleu"
+
+    def record(self) -> dict[str, Any]:
+        """One JSON object."""
+        return {
+            "version": VERSION,
+            **{name: round(score, 4) for name, score in self.scores.items()},
+            "intervals": {name: [round(x, 4) for x in ends] for name, ends in self.intervals.items()},
+            "signatures": self.signatures,
+            "length_unit": self.unit,
+            "by_length": [
+                {
+                    "from": b.first,
+                    "to": b.last,
+                    "sources": b.sources,
+                    "bleu": round(b.bleu, 4),
+                    "bleu_interval": [round(x, 4) for x in b.bleu_interval],
+                    "exact": round(b.exact, 4),
+                    "exact_interval": [round(x, 4) for x in b.exact_interval],
+                }
+                for b in self.by_length
+            ],
+            "confusions": [{"wanted": w, "written": g, "count": n} for w, g, n in self.confusions],
+            "counts": self.counts,
+        }
+
+
+def evaluate(translator: Translator, pairs: Sequence[Pair], options: Options | None = None) -> Report:
+    """Translates every source once and compares with all of its targets."""
+    known: dict[str, list[str]] = {}
+    for source, target in pairs:
+        targets = known.setdefault(source, [])
+        if target not in targets:
+            targets.append(target)
+    sources, references = list(known), list(known.values())
+    predictions = translator.translate(sources, options or Options(), look=False)
+    return report(predictions, references, translator.symbols)
+
+
+def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool) -> Report:
+    """Scores of predictions against the references of each."""
+    outputs = [p.text for p in predictions]
+    right = np.array([[float(o in known), 1.0] for o, known in zip(outputs, references, strict=True)]).reshape(-1, 2)
+    tokens = [edits(o.split(), [r.split() for r in known]) for o, known in zip(outputs, references, strict=True)]
+    letters = [edits(o, known) for o, known in zip(outputs, references, strict=True)]
+    parts = {
+        "bleu": bleu_parts(outputs, references),
+        "exact": right,
+        "per": np.array([[e.wrong, e.length] for e in tokens], dtype=np.float64).reshape(-1, 2),
+        "cer": np.array([[e.wrong, e.length] for e in letters], dtype=np.float64).reshape(-1, 2),
+    }
+    text = text_scores(outputs, references)
+    scores = {name: found.score for name, found in text.items()}
+    scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
+    scores["wer"] = 100 - scores["exact"]
+    intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
+    intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
+    unit = "words" if any(" " in p.source.strip() for p in predictions) else "characters"
+    return Report(
+        symbols,
+        scores,
+        intervals,
+        {name: found.signature for name, found in text.items()},
+        unit,
+        _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
+        confusions(
+            [(o.split(), known[e.nearest].split()) for o, known, e in zip(outputs, references, tokens, strict=True)]
+        )
+        if symbols
+        else [],
+        {
+            "sources": len(predictions),
+            "references": sum(map(len, references)),
+            "unknown": sum(bool(p.unknown) for p in predictions),
+            "cut_source": sum(p.cut_source for p in predictions),
+            "cut_output": sum(p.cut_output for p in predictions),
+        },
+        list(predictions),
+        [list(known) for known in references],
+    )
+
+
+def share(total: NDArray[np.float64]) -> float:
+    """Percent, from (how many, of how many)."""
+    return 100 * float(total[0]) / max(1.0, float(total[1]))
+
+
+def _length(text: str, unit: str) -> int:
+    return len(text.split()) if unit == "words" else len(text.strip())
+
+
+def _by_length(lengths: list[int], bleu: NDArray[np.float64], right: NDArray[np.float64]) -> list[Bucket]:
+    """At most about eight buckets of equal width, those at the end joined until each has enough sources."""
+    if not lengths:
+        return []
+    width = next((s for s in STEPS if max(lengths) <= 8 * s), STEPS[-1])
+    groups: list[tuple[int, int, list[int]]] = []
+    for first in range(1, max(lengths) + 1, width):
+        rows = [i for i, n in enumerate(lengths) if first <= max(1, n) < first + width]
+        if groups and (len(rows) < FEW or len(groups[-1][2]) < FEW):
+            groups[-1] = (groups[-1][0], first + width - 1, groups[-1][2] + rows)
+        else:
+            groups.append((first, first + width - 1, rows))
+
+    def measure(parts: NDArray[np.float64], score: Callable[[NDArray[np.float64]], float]) -> Any:
+        return score(parts.sum(0)), interval(parts, score)
+
+    found = []
+    for first, last, rows in groups:
+        bleu_score, bleu_interval = measure(bleu[rows], bleu_of)
+        exact, exact_interval = measure(right[rows], share)
+        top = min(last, max(lengths[i] for i in rows)) if rows else last
+        found.append(Bucket(first, top, len(rows), bleu_score, bleu_interval, exact, exact_interval))
+    return found

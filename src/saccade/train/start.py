@@ -1,0 +1,148 @@
+"""From what was asked for to a run that is ready to train: every choice that was left open is made here, and said."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from saccade.config import RunConfig
+from saccade.config.presets import automatic
+from saccade.config.train import LENGTHS
+from saccade.data import TASKS, Material, Source, Tokeniser, choose_tokenisers, gather
+from saccade.search import MOST_TOKENS
+from saccade.train.run import Run
+
+MINUTES = 5.0  # of training, unless something else is asked for
+Asked = dict[str, dict[str, Any]]  # settings by section
+
+
+def start(
+    output: Path,
+    asked: Asked,
+    *,
+    preset: str = "auto",
+    init: Path | None = None,
+    force: bool = False,
+    say: Callable[[str], None],
+) -> tuple[Run, Material]:
+    """A new run folder for what was asked, as config.toml would have it, and the material to train it on.
+
+    Nothing is written before everything was read and checked. A folder that exists is replaced only with `force`, and
+    only if it is a run.
+    """
+    check(asked)
+    if output.exists() and not force:
+        raise ValueError(
+            f"{output}: exists already; choose another folder, go on with --resume {output}, or replace it with --force"
+        )
+    if output.exists() and not (output / "config.toml").exists():
+        raise ValueError(f"{output}: is no run of saccade, so --force will not remove it")
+    material = load(asked["data"], say)
+    pairs = material.sample
+    texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
+    if init is not None:
+        config, source, target, first = _lent(asked, Run.open(init))
+        say(f"starting from {init}: {config.model.family} with its symbols and sizes")
+    else:
+        config, source, target = _chosen(asked, texts, material.count, preset, say)
+        first = None
+    _check_lengths(config, source, target, texts, say)
+    if output.exists():
+        shutil.rmtree(output)
+    return Run.create(output, config, source, target, first), material
+
+
+def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
+    """The pairs that a [data] section names; what was left out is said."""
+    if not data.get("train"):
+        raise ValueError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
+
+    def source(part: str) -> Source:
+        return Source(data[part], part, data.get("columns"), data.get("langs"), data.get("strict", False))
+
+    material = gather(source("train"), source("dev") if data.get("dev") else None)
+    for line in material.skipped.report():
+        say(line)
+    if material.leaked:
+        say(f"{material.leaked} of {len({p.source for p in material.dev})} dev sources stand in train too")
+    return material
+
+
+def check(asked: Asked) -> None:
+    """What can be wrong before any file is read."""
+    family = asked.get("model", {}).get("family")
+    picked = automatic(1, True, asked.get("model", {}), family).family
+    RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
+
+
+def _chosen(
+    asked: Asked, texts: dict[str, list[str]], count: int, preset: str, say: Callable[[str], None]
+) -> tuple[RunConfig, Tokeniser, Tokeniser]:
+    asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
+    choices = dict(zip(texts, choose_tokenisers(texts["source"], texts["target"]), strict=True))
+    for side, choice in choices.items():
+        if "kind" not in asked.setdefault(side, {}):
+            asked[side] = {**choice.config.model_dump(), **asked[side]}
+            say(f"{side}: {choice.config.kind} ({choice.why})")
+    spelt = any(asked[side]["kind"] in ("characters", "symbols") for side in texts)
+    model = asked.setdefault("model", {})
+    picked = automatic(count, spelt, model, model.get("family"), preset)
+    if "family" not in model or preset == "auto":
+        say(f"model: {picked.family}, {picked.preset} ({picked.why})")
+    train = asked.setdefault("train", {})
+    if not set(LENGTHS) & set(train):
+        train["minutes"] = MINUTES
+    asked["model"] = {**picked.settings["model"], **model}
+    asked["train"] = {**picked.settings["train"], **train}
+    config = RunConfig.read(asked, "settings")
+    learnt = {
+        side: Tokeniser.train(
+            [t for both in texts.values() for t in both] if config.shared else texts[side],
+            c.kind,
+            size=c.size,
+            form=c.form,
+            lower=c.lower,
+        )
+        for side, c in (("source", config.source), ("target", config.target))
+    }
+    if config.shared and config.source != config.target:
+        raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
+    return config, learnt["source"], learnt["target"]
+
+
+def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser, Tokeniser, Any]:
+    for section in ("model", "source", "target", "shared"):
+        if asked.get(section):
+            raise ValueError(f"--init: the run lends its {section}, so nothing of it can be changed")
+    lent = lender.config.settings()
+    train = dict(asked.get("train", {}))
+    if not set(LENGTHS) & set(train):
+        train["minutes"] = MINUTES
+    kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
+    config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
+    return config, lender.source, lender.target, lender.model().state_dict()
+
+
+def _check_lengths(
+    config: RunConfig, source: Tokeniser, target: Tokeniser, texts: dict[str, list[str]], say: Callable[[str], None]
+) -> None:
+    longest = config.model.longest_source
+    sides = (source, "source"), (target, "target")
+    needed = 1 + max(len(ids) for tokens, side in sides for ids in tokens.encode_all(texts[side]))
+    if longest is not None and needed > longest:
+        raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
+    if needed > MOST_TOKENS:
+        say(f"the longest text has {needed:,} symbols; a trained model reads and writes {MOST_TOKENS:,} at most")
+
+
+def merge(asked: Asked, more: Asked) -> Asked:
+    """Settings of both, those of `more` where they differ."""
+    merged: Asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
+    for name, part in more.items():
+        merged[name] = {**merged.get(name, {}), **part} if isinstance(part, dict) else part
+    return merged
+
+
+def place(paths: Sequence[str]) -> list[str]:
+    """Paths that still lead to their files when the run is resumed from elsewhere; a task is its name."""
+    return [p if p in TASKS else str(Path(p).resolve()) for p in paths]

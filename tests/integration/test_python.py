@@ -1,0 +1,95 @@
+"""The Python interface: train, load, predictions."""
+
+import numpy as np
+import pytest
+
+import saccade
+from saccade.data import TASKS
+
+QUICK = {
+    "model": {"width": 32, "dropout": 0.0},
+    "train": {"steps": 30, "batch_tokens": 800, "evaluations": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("python")
+    rows = "".join(f"{s}\t{t}\n" for s, t in TASKS["reverse"].pairs("train", size=300))
+    (folder / "pairs.tsv").write_text(rows)
+    return saccade.train(folder / "pairs.tsv", folder / "run", model="luong", settings=QUICK, quiet=True)
+
+
+def test_one_text_gives_one_prediction_and_a_list_gives_a_list(model):
+    one = model("a b c")
+    assert isinstance(one, saccade.Prediction)
+    many = model(["a b c", "", "c b"])
+    assert [p.source for p in many] == ["a b c", "", "c b"]
+    assert many[0].text == one.text
+    assert many[0].score == pytest.approx(one.score, abs=1e-4)
+    assert (many[1].text, many[1].score) == ("", 0.0)
+
+
+def test_weights_have_a_row_for_every_token_and_a_column_for_every_source_token(model):
+    seen = model("a b c d")
+    assert seen.weights.shape == (len(seen.target_tokens), 5)
+    assert seen.attention["cross"].shape == (1, 1, *seen.weights.shape)
+    assert np.allclose(seen.weights.sum(1), 1, atol=1e-5)
+    assert [t.text for t in seen.source_tokens][:4] == ["a", "b", "c", "d"]
+    assert sum(seen.log_probabilities) == pytest.approx(seen.score, abs=1e-4)
+
+
+def test_looking_never_changes_the_answer(model):
+    texts = [p.source for p in TASKS["reverse"].pairs("test", size=30)]
+    blind, seeing = model(texts, look=False), model(texts)
+    assert [(p.text, p.score) for p in blind] == [(p.text, p.score) for p in seeing]
+    assert blind[0].weights is None
+
+
+def test_company_and_order_are_invisible(model):
+    texts = [p.source for p in TASKS["reverse"].pairs("test", size=20)]
+    together, turned = model(texts), model(texts[::-1])[::-1]
+    assert [p.text for p in together] == [p.text for p in turned] == [model(t).text for t in texts]
+
+
+def test_a_given_target_is_scored(model):
+    best = model("a b c")
+    again = model.score("a b c", best.text)
+    assert again.score == pytest.approx(best.score, abs=1e-4)
+    assert np.allclose(again.weights, best.weights, atol=1e-5)
+    assert model.score("a b c", "z z z z z z z").score < best.score
+
+
+def test_samples_are_seeded_and_depend_on_nothing_else(model):
+    draw = {"sample": True, "nbest": 4, "seed": 5}
+    one, again = model("a b c", **draw), model(["x y", "a b c", "q"], **draw)[1]
+    assert one.text == again.text
+    assert [a.text for a in one.alternatives] == [a.text for a in again.alternatives]
+    other = model("a b c", sample=True, nbest=4, seed=6)
+    assert {one.text, *(a.text for a in one.alternatives)} != {other.text, *(a.text for a in other.alternatives)}
+
+
+def test_a_prefix_is_kept(model):
+    assert model("a b c", prefix="q r").text.startswith("q r")
+
+
+def test_nbest_are_ordered(model):
+    best = model("a b c", nbest=4)
+    scores = [p.score / (len(p.text.split()) + 1) for p in (best, *best.alternatives)]
+    assert len(scores) == 4
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"beam": 0}, "beam: 0"),
+        ({"nbest": 9}, "nbest: 9, expected a number from 1 to beam=5"),
+        ({"temperature": 0.5}, "add sample=True"),
+        ({"sample": True, "temperature": 0}, "temperature: 0"),
+        ({"sample": True, "top_p": 2}, "top_p: 2"),
+    ],
+)
+def test_options_that_make_no_sense(model, options, says):
+    with pytest.raises(ValueError, match=says):
+        model("a", **options)
