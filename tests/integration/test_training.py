@@ -14,7 +14,7 @@ import torch
 from saccade.config import RunConfig
 from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, tokenise
 from saccade.search import beam_search
-from saccade.train import Plan, Run
+from saccade.train import Plan, Run, Stopped
 from saccade.train import train as train_examples
 from saccade.train.run import load_tensors
 
@@ -180,3 +180,98 @@ def test_a_short_run_learns_to_copy(tmp_path):
     found = beam_search([model], [memory], batch.mask.sum(1) + 5, start=START, stop=STOP)
     right = sum(run.target.decode(f[0].tokens) == p.target for f, p in zip(found, unseen, strict=True))
     assert right > 80
+
+
+def test_a_stop_is_written_down_and_changes_no_bit(tmp_path, straight):
+    run = start(tmp_path / "stopped")
+    steps = []
+    with pytest.raises(Stopped):
+        train(run, PAIRS, DEV, lambda p: steps.append(p.step), stop=lambda: len(steps) == 9)
+    assert [int(c.stem) for c in run.checkpoints()] == [6, 9]
+    train(Run.open(run.path))
+    assert_same_bits(straight, run.path)
+
+
+def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path, straight):
+    run = start(tmp_path / "again")
+
+    def stop(progress):
+        if progress.step == 20:
+            raise InterruptedHereError
+
+    with pytest.raises(InterruptedHereError):
+        train(run, PAIRS, DEV, stop)
+    run.checkpoints()[-1].unlink()
+    train(Run.open(run.path))
+    assert [n["step"] for n in run.notes()] == [6, 12, 18, 24]
+
+
+def test_another_length_starts_a_new_plan_from_where_it_is(straight):
+    run = Run.open(straight)
+    longer = run.replan({"steps": 12})
+    assert not longer.finished()
+    train(longer)
+    plan = Plan.load(straight / "plan.json")
+    assert (plan.start, plan.steps) == (24, 36)
+    assert Run.open(straight).config.train.steps == 12
+    assert [n["step"] for n in longer.notes()][:4] == [6, 12, 18, 24]
+    assert longer.notes()[-1]["step"] == 36
+
+
+def test_patience_ends_a_run_that_no_longer_improves(tmp_path):
+    run = start(
+        tmp_path / "patient",
+        train={**SETTINGS["train"], "steps": 60, "evaluations": 20, "patience": 2, "learning_rate": 1e-9},
+    )
+    train(run)
+    assert Plan.load(run.path / "plan.json").steps < 60
+    assert run.finished()
+
+
+def test_an_overrun_is_cut_and_becomes_part_of_the_plan(tmp_path):
+    run = start(tmp_path / "late", train={"minutes": 0.05, "batch_tokens": 600, "evaluations": 2})
+    steps = []
+
+    def slow(progress):
+        steps.append(progress.step)
+        time.sleep(0.4)
+
+    train(run, PAIRS, DEV, slow)
+    plan = Plan.load(run.path / "plan.json")
+    assert plan.steps == steps[-1]
+    assert run.finished()
+    assert run.model() is not None
+
+
+@pytest.mark.parametrize("settings", [{"scheduled_sampling": 0.5}, {"schedule": "inverse_sqrt"}, {"average": 0.0}])
+def test_every_way_of_training_runs(tmp_path, settings):
+    run = start(tmp_path / "other", train={**SETTINGS["train"], **settings})
+    train(run)
+    assert run.finished()
+
+
+def test_tied_and_shared_words_are_saved_and_read_back(tmp_path):
+    run = start(tmp_path / "tied", model={**SETTINGS["model"], "tied": True}, shared=True)
+    train(run)
+    model = run.model()
+    assert model.encoder.embed.weight is model.decoder.embed.weight is model.decoder.output.weight
+
+
+def test_a_full_disk_loses_nothing(tmp_path, straight, monkeypatch):
+    """What was saved before stays as it was, and nothing half-written is left."""
+    from safetensors import SafetensorError
+
+    import saccade.train.run as run_module
+
+    before = {p.name: p.read_bytes() for p in straight.iterdir() if p.is_file()}
+
+    def full(tensors, path, facts):
+        Path(path).write_bytes(b"half")
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr(run_module, "save_file", full)
+    longer = Run.open(straight).replan({"steps": 12})
+    with pytest.raises(ValueError, match=r"cannot be written .*No space left on device.*what was written before"):
+        train(longer)
+    assert (straight / "model.safetensors").read_bytes() == before["model.safetensors"]
+    assert not list(straight.rglob("*.part"))

@@ -1,7 +1,10 @@
 """From pairs to a model to translations, on the command line."""
 
+import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -118,6 +121,15 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
         (["train", "copy", "-o", "{}/x", "--minutes", "1", "--set", "train.steps=3"], "one of them decides"),
         (["train", "--resume", "{}/nothing"], "is no run of saccade"),
         (["train", "copy", "--resume", "{}/a"], "--resume: data.train cannot change; only learning_rate"),
+        (["train", "copy", "-o", "{}/x", "--model", "luong", "--set", "model.norm=post"], "norm: only for transformer"),
+        (["train", "copy", "-o", "{}/x", "--preset", "huge"], "unknown preset 'huge'"),
+        (["train", "copy", "-o", "{}/x", "--columns", "one"], "--columns one: expected two numbers from 1"),
+        (["train", "copy", "-o", "{}/x", "--device", "gpu"], "train.device: 'gpu' is not there"),
+        (["train", "{}/pairs.tsv", "-o", "{}/x", "--strict"], "pairs.tsv:201: expected 2 columns, found 1"),
+        (["train", "{}/pairs.tsv", "-o", "{}/x", "--langs", "ko-en"], "no column is named 'ko'"),
+        (["translate", "{}/a", "x", "--save", "{}/x.pmg"], "unknown ending '.pmg'"),
+        (["evaluate", "{}/a", "{}/nothing.tsv"], "no such file"),
+        (["info", "{}"], "is no run of saccade"),
         (["translate", "{}", "hello"], "is no run of saccade"),
         (["translate", "{}/a"], "nothing to translate: give TEXT, or --input FILE"),
         (["translate", "{}/a", "--input", "{}/nothing"], "No such file"),
@@ -132,3 +144,123 @@ def test_a_mistake_gets_one_line(folder, words, says):
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
     assert not (folder / "x").exists()
+
+
+def test_views_of_a_translation(folder):
+    ran = run("translate", folder / "a", "a b c", "--json")
+    record = json.loads(ran.stdout)
+    assert record["version"] == 1
+    assert record["source"] == "a b c"
+    assert len(record["attention"]["cross"][0][0][0]) == 4
+    assert record["source_tokens"][1] == {"text": "b", "span": [2, 3]}
+    ran = run("translate", folder / "a", "a b c", "--alignments", "--show", "--save", folder / "glance.svg")
+    assert ran.returncode == 0, ran.stderr
+    first, *rest = ran.stdout.splitlines()
+    text, links = first.split("\t")
+    assert [link.split("-")[1] for link in links.split()] == [str(j) for j in range(len(text.split()))] or links
+    assert rest[0].split()[:3] == ["a", "b", "c"]
+    assert "\x1b" not in ran.stdout
+    assert (folder / "glance.svg").read_text().startswith("<?xml")
+    ran = run("translate", folder / "a", "a b", "c d", "--nbest", "3", "-o", folder / "out.tsv")
+    assert ran.stdout == ""
+    rows = [line.split("\t") for line in (folder / "out.tsv").read_text().splitlines()]
+    assert [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3
+    ran = run("translate", folder / "a", "a b", "--force", "b a", "--json")
+    assert json.loads(ran.stdout)["text"] == "b a"
+
+
+def test_evaluate_info_and_config(folder):
+    test = folder / "test.tsv"
+    test.write_text("".join(f"{s}\t{t}\n" for s, t in TASKS["reverse"].pairs("test", size=60)) + "bad\n")
+    ran = run("evaluate", folder / "a", test, "--json", "--beam", "1")
+    assert ran.returncode == 0, ran.stderr
+    assert "skipped 1 line" in ran.stderr
+    record = json.loads(ran.stdout)
+    assert {"bleu", "chrf", "ter", "exact", "wer", "per"} <= set(record)
+    assert record["exact"] + record["wer"] == pytest.approx(100)
+    assert record["signatures"]["bleu"].startswith("nrefs:1|")
+    assert record["counts"]["sources"] == 60
+    assert record["counts"]["skipped"] == 1
+    assert sum(b["sources"] for b in record["by_length"]) == 60
+    ran = run("evaluate", folder / "a", "reverse", "--beam", "1")  # the test part of a task
+    assert "998 sources" in ran.stdout  # two of a thousand came twice
+    facts = json.loads(run("info", folder / "a", "--json").stdout)
+    assert facts["family"] == "bahdanau"
+    assert facts["finished"] is True
+    assert facts["steps"] == 12
+    assert "bahdanau" in run("info", folder / "a").stdout
+    (folder / "c.toml").write_text(run("config").stdout.replace("# width = 256", "width = 24"))
+    ran = run(
+        "train",
+        "copy",
+        "-o",
+        folder / "configured",
+        "--config",
+        folder / "c.toml",
+        "--model",
+        "seq2seq",
+        *SMALL[:2],
+        *SMALL[4:],
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(run("info", folder / "configured", "--json").stdout)["model"]["width"] == 24
+
+
+def test_a_run_lends_its_weights_and_goes_on_under_a_new_plan(folder):
+    more = folder / "more.tsv"
+    more.write_text("".join(f"{s}\t{t}\n" for s, t in TASKS["reverse"].pairs("train", seed=9, size=100)))
+    ran = run("train", more, "-o", folder / "tuned", "--init", folder / "a", "--set", "train.steps=4")
+    assert ran.returncode == 0, ran.stderr
+    assert "starting from" in ran.stderr
+    assert (folder / "tuned" / "source.json").read_bytes() == (folder / "a" / "source.json").read_bytes()
+    ran = run("train", more, "-o", folder / "x", "--init", folder / "a", "--set", "model.width=8")
+    assert ran.returncode == 1
+    assert "the run lends its model" in ran.stderr
+    ran = run("train", "--resume", folder / "tuned", "--set", "train.steps=6")
+    assert ran.returncode == 0, ran.stderr
+    assert "a new plan from here, with steps=6" in ran.stderr
+    assert json.loads(run("info", folder / "tuned", "--json").stdout)["steps"] == 10
+    ran = run("train", more, "-o", folder / "tuned", "--force", *SMALL)
+    assert ran.returncode == 0, ran.stderr
+    (folder / "precious").mkdir()
+    ran = run("train", more, "-o", folder / "precious", "--force", *SMALL)
+    assert "is no run of saccade, so --force will not remove it" in ran.stderr
+    assert (folder / "precious").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_run_cleanly(folder, number):
+    output = folder / f"signal{int(number)}"
+    words = [
+        "train",
+        folder / "pairs.tsv",
+        "-o",
+        output,
+        "--model",
+        "bahdanau",
+        *SMALL[2:],
+        "--set",
+        "train.steps=5000",
+    ]
+    command = [sys.executable, "-m", "saccade", *map(str, words)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while "plan" not in (line := process.stderr.readline()):
+        assert line, "it ended before it was stopped"
+    time.sleep(1)
+    process.send_signal(number)
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert f"stopped; go on with: saccade train --resume {output}" in said
+    assert "Traceback" not in said
+    assert len(list((output / "checkpoints").iterdir())) >= 1
+    ran = run("train", "--resume", output, "--set", "train.steps=3")
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_run_without_weights_says_so(folder):
+    (folder / "young").mkdir(exist_ok=True)
+    for name in ("config.toml", "source.json", "target.json"):
+        (folder / "young" / name).write_bytes((folder / "a" / name).read_bytes())
+    ran = run("translate", folder / "young", "a")
+    assert ran.returncode == 1
+    assert "has no weights yet" in ran.stderr

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from saccade.search import Options, Translator
 from saccade.see import Prediction, page
+from saccade.see.prediction import check_ending
 from saccade.see.terminal import printable
 from saccade.train import load
 
@@ -63,6 +64,8 @@ class Views:
     def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None) -> None:
         if as_json and (alignments or show):
             raise ValueError("--json prints everything: leave out --alignments and --show")
+        if save is not None:
+            check_ending(save)
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.look = as_json or alignments or show or save is not None
 

@@ -3,26 +3,26 @@
 The figures behind these choices are in docs/recipes.md, with the commands that make them.
 """
 
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from saccade.config.model import FAMILIES, OWNERS, Family
 from saccade.errors import unknown
 
-Preset = Literal["tiny", "small", "base"]
 Settings = dict[str, dict[str, Any]]
 
 _RECURRENT: dict[str, Settings] = {
     "tiny": {
-        "model": {"width": 128, "embedding": 64, "layers": 1},
-        "train": {"batch_tokens": 1000, "learning_rate": 2e-3},
+        "model": {"width": 128, "embedding": 64},
+        "train": {"batch_tokens": 700, "learning_rate": 5e-3},
     },
     "small": {
-        "model": {"width": 256, "embedding": 64, "layers": 1},
-        "train": {"batch_tokens": 1500, "learning_rate": 2e-3},
+        "model": {"width": 256, "embedding": 64},
+        "train": {"batch_tokens": 1000, "learning_rate": 5e-3},
     },
     "base": {
-        "model": {"width": 512, "embedding": 256, "layers": 1},
-        "train": {"batch_tokens": 4000, "learning_rate": 1e-3},
+        "model": {"width": 512, "embedding": 256},
+        "train": {"batch_tokens": 3000, "learning_rate": 1e-3},
     },
 }
 _TRANSFORMER: dict[str, Settings] = {
@@ -42,43 +42,75 @@ _TRANSFORMER: dict[str, Settings] = {
 PRESETS: dict[Family, dict[str, Settings]] = {
     "seq2seq": _RECURRENT,
     "bahdanau": {name: {**p, "model": {**p["model"], "score": "additive"}} for name, p in _RECURRENT.items()},
-    "luong": _RECURRENT,
+    "luong": {  # additive learns sooner where to look; without feeding, training is one large operation after another
+        name: {**p, "model": {**p["model"], "score": "additive", "feed": False}} for name, p in _RECURRENT.items()
+    },
     "transformer": _TRANSFORMER,
 }
-
-
+SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 DROPOUT = ((2_000, 0.5), (20_000, 0.4), (50_000, 0.3), (200_000, 0.2))  # for fewer pairs than that
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much there is to learn from, and how long."""
+
+    pairs: int
+    tokens: int  # of the target, in the symbols that will be written, or thereabouts
+    spelt: bool  # words that are spelt, not sentences
+    minutes: float | None = None
+    epochs: float | None = None
+    steps: int | None = None
+
+    def passes(self, batch_tokens: int) -> float:
+        """About how often every pair will be seen."""
+        if self.epochs is not None:
+            return self.epochs
+        seen = self.steps * batch_tokens / 2 if self.steps else 60 * (self.minutes or 0) * SPEED[self.spelt]
+        return seen / max(1, self.tokens)
 
 
 class Automatic(NamedTuple):
     """What was picked, and why."""
 
     family: Family
-    preset: Preset
+    preset: str
     settings: Settings
     why: str
 
 
-def automatic(
-    pairs: int, spelt: bool, asked: dict[str, Any], family: Family | None = None, preset: str = "auto"
-) -> Automatic:
-    """Family, size and dropout for so many pairs of words that are spelt, or of sentences.
+def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = None, preset: str = "auto") -> Automatic:
+    """Family, size and dropout for so much data.
 
-    `asked` are the model's settings that were asked for; a family is picked that has all of them.
+    `asked` are the model's settings that were asked for; a family is picked that has all of them. Dropout is for those
+    who see the same pairs again and again: the fewer pairs and the more often, the more of it.
     """
     if family is not None and family not in FAMILIES:
         raise unknown("model", family, FAMILIES)
     if preset not in (*PRESETS["luong"], "auto"):
         raise unknown("preset", preset, [*PRESETS["luong"], "auto"])
-    wish: Family = "luong" if spelt else "transformer"
+    wish: Family = "luong" if amount.spelt else "transformer"
     order = [wish, *(f for f in FAMILIES if f != wish)]
     fitting = [f for f in order if all(f in OWNERS.get(name, FAMILIES) for name in asked)]
     chosen: Family = family or (fitting[0] if fitting else wish)
-    if preset == "auto":
-        size: Preset = ("tiny" if pairs < 2_000 else "small") if spelt else ("small" if pairs < 300_000 else "base")
+    if preset != "auto":
+        size = preset
+    elif amount.spelt:
+        size = "tiny" if amount.pairs < 2_000 or amount.passes(1000) < 2 else "small"
     else:
-        size = preset  # type: ignore[assignment]
-    dropout = next((share for most, share in DROPOUT if pairs < most), 0.1)
+        size = "small" if amount.pairs < 300_000 else "base"
     settings = {name: dict(part) for name, part in PRESETS[chosen][size].items()}
+    passes = amount.passes(settings["train"]["batch_tokens"])
+    most = next((share for pairs, share in DROPOUT if amount.pairs < pairs), 0.1)
+    dropout = round(most * min(1.0, passes / ENOUGH), 2)
     settings["model"] |= {"family": chosen, "dropout": dropout}
-    return Automatic(chosen, size, settings, f"{pairs:,} pairs of {'words that are spelt' if spelt else 'sentences'}")
+    if passes < 2:
+        settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
+    kind = "words that are spelt" if amount.spelt else "sentences"
+    return Automatic(
+        chosen,
+        size,
+        settings,
+        f"{amount.pairs:,} pairs of {kind}, to be seen about {passes:.1f} times: dropout {dropout}",
+    )

@@ -18,6 +18,9 @@ VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever
 END = "⏹"  # shown where the source ends and where writing stopped
 
 
+ENDINGS = (".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf")
+
+
 class Token(NamedTuple):
     """A piece of a text, and its span in code points; the end has an empty one."""
 
@@ -128,7 +131,7 @@ class Prediction:
     def save(self, path: Path | str) -> None:
         """Writes it as its ending says: .json .csv .txt .html, or a picture: .png .svg .pdf."""
         path = Path(path)
-        match kind := path.suffix.lower():  # all of it is made before the file is touched
+        match kind := check_ending(path):  # all of it is made before the file is touched
             case ".json":
                 content = (json.dumps(self.record(), ensure_ascii=False) + "\n").encode()
             case ".csv":
@@ -137,10 +140,8 @@ class Prediction:
                 content = (self.show(colour=False) + "\n").encode()
             case ".html":
                 content = self._repr_html_().encode()
-            case ".png" | ".svg" | ".pdf":
-                content = self._picture(kind[1:])
             case _:
-                raise unknown("ending", kind, [".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf"])
+                content = self._picture(kind[1:])
         path.write_bytes(content)
 
     def show(self, colour: bool = True, width: int = 80) -> str:
@@ -169,6 +170,14 @@ class Prediction:
             row = [] if self.weights is None else [f"{w:.6g}" for w in self.weights[i]]
             writer.writerow([token.text, *row])
         return out.getvalue()
+
+
+def check_ending(path: Path) -> str:
+    """How a file is to be written, by its ending."""
+    kind = path.suffix.lower()
+    if kind not in ENDINGS:
+        raise unknown("ending", kind, ENDINGS)
+    return kind
 
 
 def _short(number: float) -> float:

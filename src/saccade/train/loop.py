@@ -71,7 +71,7 @@ class Learner:
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
         self.dev_examples = Examples.of(tokenise(dev, run.source, run.target))
-        self.model = run.first_model().to(_device(self.config.device))
+        self.model = run.first_model().to(find_device(self.config.device))
         self.optimiser = _optimiser(self.model, self.config)
         self.average = copy.deepcopy(self.model)
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
@@ -247,7 +247,7 @@ class Learner:
         return next(self.model.parameters()).device
 
 
-def _device(name: str) -> torch.device:
+def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from saccade.config import RunConfig
-from saccade.config.presets import automatic
+from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, Material, Source, Tokeniser, choose_tokenisers, gather
 from saccade.search import MOST_TOKENS
+from saccade.train.loop import find_device
 from saccade.train.run import Run
 
 MINUTES = 5.0  # of training, unless something else is asked for
@@ -30,7 +31,7 @@ def start(
     Nothing is written before everything was read and checked. A folder that exists is replaced only with `force`, and
     only if it is a run.
     """
-    check(asked)
+    check(asked, preset)
     if output.exists() and not force:
         raise ValueError(
             f"{output}: exists already; choose another folder, go on with --resume {output}, or replace it with --force"
@@ -68,11 +69,12 @@ def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
     return material
 
 
-def check(asked: Asked) -> None:
+def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
     family = asked.get("model", {}).get("family")
-    picked = automatic(1, True, asked.get("model", {}), family).family
-    RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
+    picked = automatic(Amount(1, 1, True), asked.get("model", {}), family, preset).family
+    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
+    find_device(config.train.device)
 
 
 def _chosen(
@@ -85,13 +87,13 @@ def _chosen(
             asked[side] = {**choice.config.model_dump(), **asked[side]}
             say(f"{side}: {choice.config.kind} ({choice.why})")
     spelt = any(asked[side]["kind"] in ("characters", "symbols") for side in texts)
-    model = asked.setdefault("model", {})
-    picked = automatic(count, spelt, model, model.get("family"), preset)
-    if "family" not in model or preset == "auto":
-        say(f"model: {picked.family}, {picked.preset} ({picked.why})")
-    train = asked.setdefault("train", {})
+    model, train = asked.setdefault("model", {}), asked.setdefault("train", {})
     if not set(LENGTHS) & set(train):
         train["minutes"] = MINUTES
+    lengths = {name: train[name] for name in LENGTHS if name in train}
+    tokens = _about_tokens(texts["target"], asked["target"]["kind"]) * count // max(1, len(texts["target"]))
+    picked = automatic(Amount(count, tokens, spelt, **lengths), model, model.get("family"), preset)
+    say(f"model: {picked.family}, {picked.preset} ({picked.why})")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
     config = RunConfig.read(asked, "settings")
@@ -108,6 +110,14 @@ def _chosen(
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
+
+
+def _about_tokens(texts: list[str], kind: str) -> int:
+    """How many symbols texts have, before any tokeniser was learned."""
+    if kind == "characters":
+        return sum(map(len, texts))
+    words = sum(len(text.split()) for text in texts)
+    return words if kind in ("symbols", "words") else int(1.3 * words)
 
 
 def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser, Tokeniser, Any]:

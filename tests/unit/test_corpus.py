@@ -1,0 +1,143 @@
+"""What a run learns from: nothing leaks, large corpora read like small ones, and the cache is whole or absent."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.data import Examples, Pair, Source, Tokeniser, choose_tokenisers, gather, read_pairs, tokenise
+from saccade.data.examples import cached
+
+PAIRS = [Pair(f"word {i} {i * 7 % 13}", f"target {i * 3 % 17}") for i in range(400)]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS) + "one column\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def tokenisers():
+    return Tokeniser.train([p.source for p in PAIRS], "characters"), Tokeniser.train([p.target for p in PAIRS], "words")
+
+
+def as_lists(examples):
+    return [examples[i] for i in range(len(examples))]
+
+
+@given(st.lists(st.tuples(st.lists(st.integers(0, 2**31 - 1), max_size=5), st.lists(st.integers(0, 9), max_size=5))))
+def test_examples_come_back_as_they_went(numbers):
+    examples = Examples.of(numbers)
+    assert [tuple(e) for e in as_lists(examples)] == numbers
+    assert [n.tolist() for n in examples.lengths()] == [[len(s) for s, _ in numbers], [len(t) for _, t in numbers]]
+
+
+def test_a_corpus_too_large_for_memory_reads_like_a_small_one(file, cache, monkeypatch):
+    monkeypatch.setattr("saccade.data.corpus.SAMPLE", 50)
+    monkeypatch.setattr("saccade.data.corpus.DEV_SHARE", 0.1)
+    small, large = gather(Source([str(file)]), None), gather(Source([str(file)]), None, large=0)
+    assert len(large.sample) < 50 < large.count == small.count
+    assert list(large) == list(small)
+    assert large.dev == small.dev
+    assert not {p.source for p in large} & {p.source for p in large.dev}
+    assert [s.line for s in large.skipped.skipped] == [401]
+    both = tokenisers()
+    assert as_lists(large.examples(*both)) == as_lists(small.examples(*both))
+    assert len(list(cache.iterdir())) == 1
+    assert isinstance(large.examples(*both).source, np.memmap)
+    assert len(list(cache.iterdir())) == 1  # made once
+    file.write_text(file.read_text() + "new\tpair\n")
+    changed = gather(Source([str(file)]), None, large=0)
+    changed.examples(*both)
+    assert len(list(cache.iterdir())) == 2  # another content, another cache
+
+
+def test_a_cache_that_fails_leaves_nothing_behind(cache):
+    def broken():
+        yield from PAIRS[:3]
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        cached(broken(), *tokenisers(), "key")
+    assert list(cache.iterdir()) == []
+
+
+def test_a_dev_file_that_repeats_train_is_noticed(file, tmp_path):
+    (tmp_path / "dev.tsv").write_text("word 1 7\tx\nword 1 7\ty\nnew\tz\n")
+    material = gather(Source([str(file)]), Source([str(tmp_path / "dev.tsv")]))
+    assert material.leaked == 1
+    assert len(material.dev) == 3
+
+
+def test_one_source_is_too_few(tmp_path):
+    (tmp_path / "one.tsv").write_text("a\tb\na\tc\n")
+    with pytest.raises(ValueError, match="only one source"):
+        gather(Source([str(tmp_path / "one.tsv")]), None)
+
+
+def test_columns_and_languages_by_name(tmp_path):
+    table = tmp_path / "t.tsv"
+    table.write_text("id\tko\ten\n1\t하나\tone\n2\t둘\ttwo\n")
+    expected = [Pair("하나", "one"), Pair("둘", "two")]
+    assert read_pairs(table, langs=("ko", "en")).pairs == expected
+    assert read_pairs(table, columns=(2, 3)).pairs[1:] == expected
+    with pytest.raises(ValueError, match="no column is named 'fr'"):
+        read_pairs(table, langs=("ko", "fr"))
+    lines = tmp_path / "t.jsonl"
+    lines.write_text("".join(json.dumps({"ko": s, "en": t, "n": 1}) + "\n" for s, t in expected))
+    assert read_pairs(lines, langs=("ko", "en")).pairs == expected
+    with pytest.raises(ValueError, match="columns are for TSV and CSV, but this is JSON Lines"):
+        read_pairs(lines, columns=(1, 2))
+    tmx = tmp_path / "t.tmx"
+    unit = '<tu><tuv xml:lang="{}"><seg>{}</seg></tuv><tuv xml:lang="fr"><seg>un</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'
+    units = "".join(unit.format("ko-KR", s, "en", t) for s, t in expected)
+    tmx.write_text(f"<tmx><body>{units}</body></tmx>")
+    assert read_pairs(tmx, langs=("ko", "en")).pairs == expected
+    with pytest.raises(ValueError, match="expected 2 languages, found 3: choose with --langs"):
+        read_pairs(tmx)
+    with pytest.raises(ValueError, match="only for one file"):
+        read_pairs(table, lines, columns=(1, 2))
+
+
+def test_symbols_are_chosen_for_the_pair():
+    def kinds(*pairs):
+        choices = choose_tokenisers([s for s, _ in pairs], [t for _, t in pairs])
+        return [c.config.kind for c in choices]
+
+    assert kinds(("국물", "k u ŋ m u l"), ("물", "m u l")) == ["characters", "symbols"]
+    assert kinds(("the cat sat on the mat", "die Katze saß auf der Matte")) == ["bpe", "bpe"]
+    assert kinds(("I am here.", "나는 여기 있다."), ("Who are you?", "당신은 누구 입니까?")) == ["bpe", "bpe"]
+    assert kinds(("a b c d", "d c b a")) == ["symbols", "symbols"]
+    korean = choose_tokenisers(["국물", "한국"], ["k u", "h a"])[0]
+    assert korean.config.form == "NFD"
+    assert "jamo" in korean.why
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"real data is not here: {DATA}")
+def test_batches_of_multi30k_are_full_of_real_tokens():
+    from saccade.config import TrainConfig
+    from saccade.data import batches
+
+    pairs = read_pairs(DATA / "multi30k/train.de", DATA / "multi30k/train.en").pairs
+    sides = [p.source for p in pairs], [p.target for p in pairs]
+    both = [
+        Tokeniser.train(s, "bpe", size=c.config.size) for s, c in zip(sides, choose_tokenisers(*sides), strict=True)
+    ]
+    examples = Examples.of(tokenise(pairs, *both))
+    source, target = (n + 1 for n in examples.lengths())
+    made = batches(examples, TrainConfig().batch_tokens, seed=0, epoch=0)
+    room = sum(len(m) * (source[m].max() + target[m].max()) for m in made)
+    assert (source.sum() + target.sum()) / room >= 0.95
