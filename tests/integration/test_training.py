@@ -250,6 +250,12 @@ def test_every_way_of_training_runs(tmp_path, settings):
     assert run.finished()
 
 
+def test_figures_for_tensorboard(tmp_path):
+    run = start(tmp_path / "board", train={**SETTINGS["train"], "tensorboard": True})
+    train(run)
+    assert len(list((run.path / "tensorboard").glob("events.*"))) == 1
+
+
 def test_tied_and_shared_words_are_saved_and_read_back(tmp_path):
     run = start(tmp_path / "tied", model={**SETTINGS["model"], "tied": True}, shared=True)
     train(run)

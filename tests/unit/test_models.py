@@ -1,6 +1,7 @@
 """Encoders and decoders: one step at a time is the same as all at once, alone the same as in a batch."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from problems import SCORES, assert_equal
 
 from saccade.config import ModelConfig
 from saccade.model import build
+from saccade.model.decoders import Seq2SeqDecoder
 
 V_SOURCE, V_TARGET = 11, 13
 RECURRENT = [
@@ -166,3 +168,49 @@ def test_a_misspelt_setting_is_named():
         ModelConfig.read({"family": "bahdanaw"})
     with pytest.raises(ValueError, match="heads: 3, expected a number that divides width=8"):
         ModelConfig.read({"width": 8, "heads": 3})
+
+
+def looking(model):
+    return not isinstance(model.decoder, Seq2SeqDecoder)
+
+
+def test_what_is_hidden_by_a_look_might_as_well_be_padding(model):
+    """The occlusion check: a boolean look over everything but the first places is a shorter mask for the decoder."""
+    if not looking(model):
+        return
+    tokens, mask = sources()
+    memory = model.encode(tokens, mask)
+    targets = torch.randint(V_TARGET, (3, 5))
+    shown = torch.arange(6) < 2
+    hidden = model.decoder(memory, targets, need_weights=True, look=shown.view(1, 1, 6).expand(3, 1, 6))
+    shorter = model.decoder(replace(memory, mask=mask & shown), targets, need_weights=True)
+    assert_equal(hidden.hidden, shorter.hidden)
+    assert_equal(hidden.weights, shorter.weights)
+
+
+def test_a_look_that_gives_the_weights_is_obeyed_step_by_step_and_all_at_once(model):
+    if not looking(model):
+        return
+    memory = model.encode(*sources())
+    targets = torch.randint(V_TARGET, (3, 5))
+    given = torch.rand(3, 5, 6, dtype=torch.float64).softmax(-1) * memory.mask.unsqueeze(1)
+    outputs = model.decoder(memory, targets, need_weights=True, look=given)
+    for layer in outputs.weights.unbind(2):
+        for head in layer.unbind(2):
+            assert_equal(head, given)
+    state = model.decoder.init(memory)
+    for t in range(5):
+        step = model.decoder.step(memory, state, targets[:, t : t + 1], look=given[:, t : t + 1])
+        state = step.state
+        assert_equal(step.logits, model.decoder.readout(outputs.hidden[:, t : t + 1]))
+
+
+def test_weights_looked_at_twice_change_nothing(model):
+    """To give a decoder back the weights it had is to leave it alone, where heads and layers agree on them."""
+    memory = model.encode(*sources())
+    targets = torch.randint(V_TARGET, (3, 5))
+    free = model.decoder(memory, targets, need_weights=True)
+    if free.weights is None or free.weights.shape[2:4] != (1, 1):
+        return
+    again = model.decoder(memory, targets, need_weights=True, look=free.weights[:, :, 0, 0])
+    assert_equal(again.hidden, free.hidden)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.checks import check_whole
-from saccade.attention.functional import Glance, How, check_memory, check_query, explain_dtype, look
+from saccade.attention.functional import Glance, How, check_memory, check_query, explain_dtype
+from saccade.attention.functional import look as look_once
 from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
@@ -162,7 +163,7 @@ class Attention(nn.Module):
             keys = self.rotary(keys, torch.arange(start, start + keys.shape[-2], device=keys.device))
         return Prepared(self.score.prepare(keys), values)
 
-    def forward(
+    def forward(  # noqa: PLR0912  (each option is one branch, and a step cannot afford a call for each)
         self,
         query: Tensor,
         keys: Tensor | Prepared,
@@ -173,13 +174,15 @@ class Attention(nn.Module):
         need_weights: bool = False,
         positions: Tensor | int | None = None,
         coverage: Tensor | None = None,
+        look: Tensor | None = None,
     ) -> Glance:
         """One look: context [.., M, Dv], or [.., M, Dq] with projections, and weights [.., H, M, N] if asked for.
 
         `keys` may be what `prepare` returned. `positions [.., M]` says where the queries stand, for local and rotary
         attention: 0, 1, 2, … or, if `causal`, so that the last query stands at the last key; a number is where they all
         stand, as hypotheses of a beam do. `coverage`, [.., M, N] or [.., H, M, N], is the sum of the weights of earlier
-        looks; None: nothing was looked at yet.
+        looks; None: nothing was looked at yet. `look`, read by rank as masks are, interferes: a boolean one is a second
+        mask (what if it could not see this?), a float one the weights, in place of its own (what if it looked here?)
         """
         if not isinstance(keys, Prepared):
             keys = self.prepare(keys, values)
@@ -194,6 +197,11 @@ class Attention(nn.Module):
         length = kept[-2]
         if mask is not None:
             mask = read_mask(mask, lead, heads, queries, length)
+        if look is not None:
+            look = read_mask(look, lead, heads, queries, length, "look")
+            if look.dtype is not torch.bool:
+                return self._given(look, values, lead, queries)
+            mask = both(mask, look)
         if self.project:
             query = self.project_query(query)
         query = query.unsqueeze(-3) if heads == 1 else self._split(query)  # [.., H, M, D/H]
@@ -216,10 +224,17 @@ class Attention(nn.Module):
 
         score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
         asked = score.ask(query)
-        context, weights = look(
+        context, weights = look_once(
             score, self.how, asked, memory, values, mask, causal, need_weights, dropout, bias, focus
         )
         context = context.squeeze(-3) if heads == 1 else context.transpose(-2, -3).flatten(-2)  # [.., M, D]
+        return Glance(self.project_output(context) if self.project else context, weights)
+
+    def _given(self, weights: Tensor, values: Tensor, lead: torch.Size, queries: int) -> Glance:
+        """The context of weights that somebody else decided, [.., H|1, M|1, N]."""
+        weights = weights.to(values.dtype).expand(*lead, self.heads, queries, -1)
+        context = weights @ values  # [.., H, M, Dv/H]
+        context = context.squeeze(-3) if self.heads == 1 else context.transpose(-2, -3).flatten(-2)
         return Glance(self.project_output(context) if self.project else context, weights)
 
     def extra_repr(self) -> str:

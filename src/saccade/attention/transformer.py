@@ -116,6 +116,7 @@ class TransformerBlock(nn.Module):
         mask: Tensor | None = None,
         causal: bool = False,
         memory_mask: Tensor | None = None,
+        memory_look: Tensor | None = None,
         past: Prepared | None = None,
         need_weights: bool = False,
     ) -> Block:
@@ -123,13 +124,15 @@ class TransformerBlock(nn.Module):
 
         With `past`, x holds only the new positions. Axes of x that the memory does not have, such as the hypotheses
         of a beam in [B, K, M, D] against a memory [B, N, D], are more queries to it: the memory is never copied.
+        `memory_look` interferes with how the memory is looked at, as `look` does in `Attention`.
         """
         if self.cross and memory is None:
             raise ValueError("memory: a block built with cross=True needs one")
         if memory is not None and not self.cross:
             raise ValueError("memory: this block looks at itself alone; build it with cross=True")
-        if memory_mask is not None and not self.cross:
-            raise ValueError("memory_mask: this block has no memory; build it with cross=True")
+        for name, given in (("memory_mask", memory_mask), ("memory_look", memory_look)):
+            if given is not None and not self.cross:
+                raise ValueError(f"{name}: this block has no memory; build it with cross=True")
         if x.dim() < 2 or x.shape[-1] != self.itself.query_width:
             raise ValueError(f"x: shape {list(x.shape)}, expected [.., M, {self.itself.query_width}]")
         here = self.itself_residual.before(x)
@@ -144,7 +147,7 @@ class TransformerBlock(nn.Module):
 
         cross_weights = None
         if memory is not None:
-            at_memory = self._look_at(memory, self.memory_residual.before(x), memory_mask, need_weights)
+            at_memory = self._look_at(memory, self.memory_residual.before(x), memory_mask, memory_look, need_weights)
             x = self.memory_residual.after(x, at_memory.context)
             cross_weights = at_memory.weights
         return Block(self.think_residual(x, self.think), own, at_itself.weights, cross_weights)
@@ -152,16 +155,24 @@ class TransformerBlock(nn.Module):
     if TYPE_CHECKING:  # what a call returns, for those who check types
         __call__ = forward
 
-    def _look_at(self, memory: Tensor | Prepared, query: Tensor, mask: Tensor | None, need_weights: bool) -> Glance:
+    def _look_at(
+        self,
+        memory: Tensor | Prepared,
+        query: Tensor,
+        mask: Tensor | None,
+        look: Tensor | None,
+        need_weights: bool,
+    ) -> Glance:
         rank = memory.keys.dim() - 1 if isinstance(memory, Prepared) else memory.dim()
         if not 2 <= rank <= query.dim():
             raise ValueError(f"memory: {rank} axes, expected from 2 to {query.dim()}, those of x")
         extra = query.shape[rank - 2 : -1]  # [K, M], or just [M]
         flat = query.flatten(rank - 2, -2)  # [B, K·M, D]
         try:
-            context, weights = self.memory(flat, memory, mask=mask, need_weights=need_weights)
+            context, weights = self.memory(flat, memory, mask=mask, look=look, need_weights=need_weights)
         except ValueError as error:
-            raise ValueError(f"{'memory_' if str(error).startswith('mask') else 'memory: '}{error}") from None
+            named = str(error).startswith(("mask", "look"))
+            raise ValueError(f"{'memory_' if named else 'memory: '}{error}") from None
         if len(extra) > 1:
             context = context.view(query.shape)
             if weights is not None:  # [B, H, K·M, N] → [B, K, H, M, N]

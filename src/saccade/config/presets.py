@@ -31,8 +31,8 @@ _TRANSFORMER: dict[str, Settings] = {
         "train": {"batch_tokens": 1500, "learning_rate": 2e-3},
     },
     "small": {
-        "model": {"width": 256, "layers": 3, "heads": 4, "hidden": 1024, "tied": True},
-        "train": {"batch_tokens": 4000, "learning_rate": 1e-3},
+        "model": {"width": 256, "layers": 3, "heads": 8, "hidden": 512, "tied": True},
+        "train": {"batch_tokens": 3000, "learning_rate": 1e-3},
     },
     "base": {
         "model": {"width": 512, "layers": 4, "heads": 8, "hidden": 2048, "tied": True},
@@ -47,9 +47,12 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     },
     "transformer": _TRANSFORMER,
 }
-SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+SPEED = {True: 10_000, False: 2_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
-DROPOUT = ((2_000, 0.5), (20_000, 0.4), (50_000, 0.3), (200_000, 0.2))  # for fewer pairs than that
+DROPOUT = {  # for fewer pairs than that; for more, 0.1
+    True: ((2_000, 0.5), (20_000, 0.3), (200_000, 0.2)),
+    False: ((10_000, 0.3), (100_000, 0.2)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         size = "small" if amount.pairs < 300_000 else "base"
     settings = {name: dict(part) for name, part in PRESETS[chosen][size].items()}
     passes = amount.passes(settings["train"]["batch_tokens"])
-    most = next((share for pairs, share in DROPOUT if amount.pairs < pairs), 0.1)
+    most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
     settings["model"] |= {"family": chosen, "dropout": dropout}
     if passes < 2:

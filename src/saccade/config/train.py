@@ -35,6 +35,7 @@ class TrainConfig(Config):
     patience: PositiveInt | None = Field(
         None, description="Stop after so many looks at the dev set without a better score; if not given, never."
     )
+    tensorboard: bool = Field(False, description="Whether to write RUN/tensorboard too; needs saccade[tensorboard].")
     device: str = Field("cpu", description="Where it learns: cpu, or what torch knows of besides, such as cuda.")
     seed: NonNegativeInt = Field(
         0, description="Decides the first weights, the order of the batches and what dropout leaves out."

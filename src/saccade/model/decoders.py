@@ -18,6 +18,8 @@ from saccade.model.encoders import position_code, transformer_block
 from saccade.model.memory import Memory
 from saccade.model.recurrent import Dropout, Recurrent, each
 
+Look = Tensor | None  # how somebody interferes with where a decoder looks
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -84,12 +86,17 @@ class Decoder(nn.Module):
     def init(self, memory: Memory, hypotheses: int = 1) -> State: ...
 
     @abstractmethod
-    def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
-        """Tokens [B, K] were just written: what comes next?"""
+    def step(
+        self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
+    ) -> Step:
+        """Tokens [B, K] were just written: what comes next?
+
+        `look` [B, K, N] interferes with the glance: a boolean one hides places, a float one is where to look instead.
+        """
 
     @abstractmethod
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
-        """Targets [B, T], each word of which is given: what would come after each?"""
+    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
+        """Targets [B, T], each word of which is given: what would come after each? `look` is [B, T, N]."""
 
 
 class Bridge(nn.Module):
@@ -123,14 +130,16 @@ class Seq2SeqDecoder(Decoder):
     def init(self, memory: Memory, hypotheses: int = 1) -> State:
         return State({"cells": _repeat(self.bridge(memory.summary), hypotheses)})
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
+    def step(
+        self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
+    ) -> Step:
         words = self.embed(tokens)  # [B, K, E]
         context = memory.summary.unsqueeze(1).expand(-1, tokens.shape[1], -1)  # [B, K, D]
         hidden, cells = self.cells.step(torch.cat([words, context], -1), state["cells"], state.written)
         output = torch.tanh(self.join(torch.cat([hidden, context], -1)))  # [B, K, D]
         return Step(self.readout(output), state.next(cells=cells), None)
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
+    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, T, E]
         context = memory.summary.unsqueeze(1).expand(-1, targets.shape[1], -1)
         hidden, _ = self.cells(torch.cat([words, context], -1), self.bridge(memory.summary))
@@ -158,29 +167,38 @@ class BahdanauDecoder(Decoder):
         cells = _repeat(self.bridge(memory.summary), hypotheses)
         return State({"cells": cells, **_first_coverage(self.attention, memory, hypotheses)})
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
+    def step(
+        self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
+    ) -> Step:
         words = self.embed(tokens)  # [B, K, E]
         output, cells, glance, seen = self._write(
-            memory, words, state["cells"], state.tensors, state.written, need_weights
+            memory, words, state["cells"], state.tensors, state.written, need_weights, look
         )
         return Step(self.readout(output), state.next(cells=cells, **seen), _layers(glance.weights))
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
+    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, T, E]
         state = self.init(memory)
         cells, seen = state["cells"], state.tensors
         outputs, weights = [], []
         for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
-            output, cells, glance, seen = self._write(memory, word, cells, seen, time, need_weights)
+            output, cells, glance, seen = self._write(memory, word, cells, seen, time, need_weights, _at(look, time))
             outputs.append(output)
             weights.append(_layers(glance.weights))
         return Outputs(torch.cat(outputs, 1), _join(weights))
 
     def _write(
-        self, memory: Memory, words: Tensor, cells: Tensor, seen: dict[str, Tensor], time: int, need_weights: bool
+        self,
+        memory: Memory,
+        words: Tensor,
+        cells: Tensor,
+        seen: dict[str, Tensor],
+        time: int,
+        need_weights: bool,
+        look: Look,
     ) -> tuple[Tensor, Tensor, Glance, dict[str, Tensor]]:
         query = cells[..., -1, 0, :]  # [B, K, D]: the top layer's hidden state
-        glance, seen = _look(self.attention, query, memory, seen, need_weights)
+        glance, seen = _look(self.attention, query, memory, seen, need_weights, look)
         hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells, time)
         output = torch.tanh(self.join(torch.cat([hidden, glance.context, words], -1)))  # [B, K, D]
         return output, cells, glance, seen
@@ -212,31 +230,35 @@ class LuongDecoder(Decoder):
             tensors["fed"] = memory.summary.new_zeros(len(memory.summary), hypotheses, self.join.out_features)
         return State({**tensors, **_first_coverage(self.attention, memory, hypotheses)})
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
+    def step(
+        self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
+    ) -> Step:
         words = self.embed(tokens)  # [B, K, E]
-        output, tensors, glance = self._write(memory, words, state.tensors, state.written, need_weights)
+        output, tensors, glance = self._write(memory, words, state.tensors, state.written, need_weights, look)
         return Step(self.readout(output), state.next(**tensors), _layers(glance.weights))
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
+    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, T, E]
         tensors = self.init(memory).tensors
         if not self.feed and "seen" not in tensors:
             hidden, _ = self.cells(words, tensors["cells"][:, 0])  # [B, T, D]
-            glance: Glance = self.attention(hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights)
+            glance: Glance = self.attention(
+                hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights, look=look
+            )
             return Outputs(torch.tanh(self.join(torch.cat([glance.context, hidden], -1))), _layers(glance.weights))
         outputs, weights = [], []
         for time, word in enumerate(words.split(1, dim=1)):
-            output, tensors, glance = self._write(memory, word, tensors, time, need_weights)
+            output, tensors, glance = self._write(memory, word, tensors, time, need_weights, _at(look, time))
             outputs.append(output)
             weights.append(_layers(glance.weights))
         return Outputs(torch.cat(outputs, 1), _join(weights))
 
     def _write(
-        self, memory: Memory, words: Tensor, tensors: dict[str, Tensor], time: int, need_weights: bool
+        self, memory: Memory, words: Tensor, tensors: dict[str, Tensor], time: int, need_weights: bool, look: Look
     ) -> tuple[Tensor, dict[str, Tensor], Glance]:
         given = torch.cat([words, tensors["fed"]], -1) if self.feed else words
         hidden, cells = self.cells.step(given, tensors["cells"], time)  # [B, K, D]
-        glance, seen = _look(self.attention, hidden, memory, tensors, need_weights)
+        glance, seen = _look(self.attention, hidden, memory, tensors, need_weights, look)
         output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))  # [B, K, D]
         return output, {"cells": cells, **({"fed": self.drop(output)} if self.feed else {}), **seen}, glance
 
@@ -261,14 +283,22 @@ class TransformerDecoder(Decoder):
         nothing = memory.keys.new_zeros(len(memory.keys), hypotheses, heads, 0, width // heads)
         return State({f"{part}{i}": nothing for i in range(len(self.blocks)) for part in ("keys", "values")})
 
-    def step(self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True) -> Step:
+    def step(
+        self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
+    ) -> Step:
         here = torch.full((1,), state.written, device=tokens.device)
         x = self.positions(self.embed(tokens).unsqueeze(2) * self.scale, here)  # [B, K, 1, D]
         tensors, weights = {}, []
         for i, block in enumerate(each(self.blocks, TransformerBlock)):
             past = Prepared(state[f"keys{i}"], state[f"values{i}"])  # [B, K, H, t, D/H]
             x, past, _, cross = block(
-                x, memory.prepared[i], causal=True, memory_mask=memory.mask, past=past, need_weights=need_weights
+                x,
+                memory.prepared[i],
+                causal=True,
+                memory_mask=memory.mask,
+                memory_look=look,
+                past=past,
+                need_weights=need_weights,
             )
             tensors[f"keys{i}"], tensors[f"values{i}"] = past
             weights.append(cross)  # [B, K, H, 1, N]
@@ -276,12 +306,17 @@ class TransformerDecoder(Decoder):
         stacked = [w.squeeze(-2) for w in weights if w is not None]  # [B, K, H, N]
         return Step(self.readout(output), state.next(**tensors), torch.stack(stacked, 2) if stacked else None)
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False) -> Outputs:
+    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
         x = self.drop(self.positions(self.embed(targets) * self.scale))  # [B, T, D]
         weights = []
         for i, block in enumerate(each(self.blocks, TransformerBlock)):
             x, _, _, cross = block(
-                x, memory.prepared[i], causal=True, memory_mask=memory.mask, need_weights=need_weights
+                x,
+                memory.prepared[i],
+                causal=True,
+                memory_mask=memory.mask,
+                memory_look=look,
+                need_weights=need_weights,
             )
             weights.append(cross)  # [B, H, T, N]
         stacked = [w.transpose(1, 2) for w in weights if w is not None]  # [B, T, H, N]
@@ -309,17 +344,22 @@ def _attention(config: ModelConfig) -> Attention:
 
 
 def _look(
-    attention: Attention, query: Tensor, memory: Memory, tensors: dict[str, Tensor], need_weights: bool
+    attention: Attention, query: Tensor, memory: Memory, tensors: dict[str, Tensor], need_weights: bool, look: Look
 ) -> tuple[Glance, dict[str, Tensor]]:
     """One look, and what has been seen after it if the attention minds that: seen [B, K, H, N]."""
     if "seen" not in tensors:
-        return attention(query, memory.prepared[0], mask=memory.mask, need_weights=need_weights), {}
+        return attention(query, memory.prepared[0], mask=memory.mask, need_weights=need_weights, look=look), {}
     seen = tensors["seen"]
     glance: Glance = attention(
-        query, memory.prepared[0], mask=memory.mask, need_weights=True, coverage=seen.transpose(1, 2)
+        query, memory.prepared[0], mask=memory.mask, need_weights=True, coverage=seen.transpose(1, 2), look=look
     )
     assert glance.weights is not None  # it was asked for
     return glance, {"seen": seen + glance.weights.transpose(1, 2)}
+
+
+def _at(look: Look, time: int) -> Look:
+    """How somebody interferes at one time: [B, T, N] → [B, 1, N]."""
+    return look if look is None or look.shape[1] == 1 else look[:, time : time + 1]
 
 
 def _first_coverage(attention: Attention, memory: Memory, hypotheses: int) -> dict[str, Tensor]:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -83,6 +84,7 @@ class Learner:
         if self.config.minutes is not None and not (run.path / "plan.json").exists():
             self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
         self.plan = self._plan(began)
+        self.board = _board(run) if self.config.tensorboard else None
 
     def finished(self) -> bool:
         return self.step >= self.plan.steps
@@ -112,7 +114,12 @@ class Learner:
             save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), {"step": self.step})
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.steps:
             self._end_here()
-        self.run.note(step=self.step, epoch=self.epoch, loss=loss, dev_loss=dev_loss, score=score, learning_rate=rate)
+        figures = {"loss": loss, "dev_loss": dev_loss, "score": score, "learning_rate": rate}
+        self.run.note(step=self.step, epoch=self.epoch, **figures)
+        if self.board is not None:
+            for name, value in figures.items():
+                self.board.add_scalar(name, value, self.step)
+            self.board.flush()
         self.save()
         return Progress(self.step, self.plan.steps, loss, tokens, dev_loss, score)
 
@@ -254,6 +261,16 @@ def find_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError):
         raise ValueError(f"train.device: {name!r} is not there; this torch has the cpu") from None
     return device
+
+
+def _board(run: Run) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise ValueError(
+            "train.tensorboard: needs the package tensorboard: pip install 'saccade[tensorboard]'"
+        ) from None
+    return SummaryWriter(run.path / "tensorboard")
 
 
 def _optimiser(model: Model, config: TrainConfig) -> torch.optim.AdamW:
