@@ -43,7 +43,8 @@ def demo_command(output: Path, colour: bool, began: float) -> None:
     file.write_text(page(predictions, title="Where it looked", lead=lead), encoding="utf-8")
     sys.stdout.flush()
     say(f"\nThe same as a page: {file}")
+    name = "saccade" if shutil.which("saccade") else sys.argv[0]
     say("Next:")
-    say(f'  saccade translate {output} "3 mai 2019" --show     a date of your own')
-    say(f"  saccade evaluate {output} dates                     how good it is, by length")
-    say("  saccade train pairs.tsv -o runs/mine --minutes 10   a model of your own pairs")
+    say(f'  {name} translate {output} "3 mai 2019" --show        a date of your own')
+    say(f"  {name} evaluate {output} dates                       how good it is, by length")
+    say(f"  {name} train pairs.tsv -o runs/mine --minutes 10     a model of your own pairs")

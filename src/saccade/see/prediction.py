@@ -15,7 +15,7 @@ from saccade.errors import unknown
 from saccade.see.alignment import Span, align
 
 VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
-END = "⏹"  # shown where the source ends and where writing stopped
+END = "∎"  # shown where the source ends and where writing stopped
 
 
 ENDINGS = (".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf")
