@@ -50,7 +50,7 @@ PRESETS: dict[Family, dict[str, Settings]] = {
 SPEED = {True: 10_000, False: 2_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
-    True: ((2_000, 0.5), (20_000, 0.3), (200_000, 0.2)),
+    True: ((2_000, 0.5), (20_000, 0.4), (200_000, 0.2)),
     False: ((10_000, 0.3), (100_000, 0.2)),
 }
 
@@ -108,6 +108,8 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
     settings["model"] |= {"family": chosen, "dropout": dropout}
+    if amount.spelt:
+        settings["train"]["most_epochs"] = 2 * ENOUGH
     if passes < 2:
         settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
     kind = "words that are spelt" if amount.spelt else "sentences"

@@ -16,6 +16,10 @@ class TrainConfig(Config):
     )
     epochs: PositiveFloat | None = Field(None, description="How often every pair is seen, in place of minutes.")
     steps: PositiveInt | None = Field(None, description="How many updates are made, in place of minutes.")
+    most_epochs: PositiveFloat | None = Field(
+        None,
+        description="With minutes: plan no more epochs than that, however much time is left; at least 3,000 steps.",
+    )
     batch_tokens: PositiveInt = Field(4000, description="Tokens of source and target in a batch, padding counted.")
     learning_rate: PositiveFloat = Field(2e-3, description="Peak, reached after warm-up.")
     schedule: Literal["cosine", "inverse_sqrt"] = Field(

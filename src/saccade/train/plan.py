@@ -10,6 +10,7 @@ from saccade.config import TrainConfig
 VERSION = 1
 DEV_SOURCES = 500  # that are translated at each look at the dev set, if no budget asks for fewer
 LOOKING = 0.06  # share of a budget in minutes that may go into these looks
+FEWEST = 3000  # steps that a limit in epochs leaves to a small corpus
 SAFETY = 0.97  # share of the rest that is planned with: a machine is not equally fast all the time
 
 
@@ -47,6 +48,8 @@ class Plan:
             last = 3 * speed.source * min(dev, 2 * DEV_SOURCES)  # the report at the end, with a beam
             looking = config.evaluations * (speed.loss + speed.source * sources) + min(last, 0.2 * budget)
             steps = int(SAFETY * (budget - looking) / speed.step)
+            if config.most_epochs is not None:
+                steps = min(steps, max(FEWEST, round(config.most_epochs * batches)))
         elif config.epochs is not None:
             steps = round(config.epochs * batches)
         else:
