@@ -4,6 +4,10 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
+class UsageError(ValueError):
+    """A command that was put together wrongly, whatever the files hold."""
+
+
 def unknown(what: str, name: object, known: Iterable[str]) -> ValueError:
     """An error that names the nearest known name.
 

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from saccade.config import RunConfig
+from saccade.config import RunConfig, TrainConfig
 from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, tokenise
 from saccade.search import beam_search
 from saccade.train import Plan, Run, Stopped
 from saccade.train import train as train_examples
+from saccade.train.plan import Speed
 from saccade.train.run import load_tensors
 
 PAIRS = TASKS["reverse"].pairs("train", size=300)
@@ -123,7 +124,7 @@ def test_a_run_is_a_folder_of_plain_files(straight):
         "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
     ]  # fmt: skip
     assert json.loads((straight / "plan.json").read_text()) == {
-        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "version": 1,
+        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "version": 1,
     }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [6, 12, 18, 24]
@@ -224,7 +225,7 @@ def test_patience_ends_a_run_that_no_longer_improves(tmp_path):
         train={**SETTINGS["train"], "steps": 60, "evaluations": 20, "patience": 2, "learning_rate": 1e-9},
     )
     train(run)
-    assert Plan.load(run.path / "plan.json").steps < 60
+    assert Plan.load(run.path / "plan.json").last < 60
     assert run.finished()
 
 
@@ -238,7 +239,7 @@ def test_an_overrun_is_cut_and_becomes_part_of_the_plan(tmp_path):
 
     train(run, PAIRS, DEV, slow)
     plan = Plan.load(run.path / "plan.json")
-    assert plan.steps == steps[-1]
+    assert plan.last == steps[-1] < plan.steps
     assert run.finished()
     assert run.model() is not None
 
@@ -281,3 +282,35 @@ def test_a_full_disk_loses_nothing(tmp_path, straight, monkeypatch):
         train(longer)
     assert (straight / "model.safetensors").read_bytes() == before["model.safetensors"]
     assert not list(straight.rglob("*.part"))
+
+
+def test_a_cut_changes_no_learning_rate_before_it():
+    plan, config = Plan(1000, 100), TrainConfig()
+    assert [plan.cut(500).learning_rate(s, config) for s in (1, 450)] == [
+        plan.learning_rate(s, config) for s in (1, 450)
+    ]
+    assert plan.cut(500).evaluates(500)
+    assert Plan(1000, 100, start=20).learning_rate(18, config) > 0  # an older checkpoint than where the plan began
+
+
+def test_a_budget_leaves_room_for_looks_and_the_report():
+    config = TrainConfig(minutes=10, evaluations=10)
+    plan = Plan.make(config, 100, 1000, Speed(step=0.1, loss=1.0, source=0.01, before=20.0))
+    spent = 20 + plan.steps * 0.1 + 10 * (1.0 + 0.01 * plan.dev_sources) + 3 * 0.01 * 1000
+    assert 0.9 * 600 < spent <= 600
+    capped = Plan.make(TrainConfig(minutes=10, most_epochs=40), 100, 1000, Speed(0.1, 1.0, 0.01, 20.0))
+    assert capped.steps == 4000
+
+
+def test_a_gradient_that_is_not_finite_spoils_no_weights(tmp_path, monkeypatch):
+    run = start(tmp_path / "wild")
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *_: torch.tensor(float("nan")))
+    with pytest.raises(ValueError, match="step 1: the loss is inf; go on from the last checkpoint"):
+        train(run)
+
+
+def test_learned_positions_are_never_asked_for_more_than_they_have(tmp_path):
+    model = {"family": "transformer", "width": 16, "heads": 2, "layers": 1, "positions": "learned", "max_length": 22}
+    run = start(tmp_path / "learned", model=model)
+    train(run)
+    assert run.finished()

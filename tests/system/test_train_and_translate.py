@@ -1,6 +1,7 @@
 """From pairs to a model to translations, on the command line."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -137,7 +138,8 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
 )
 def test_a_mistake_gets_one_line(folder, words, says):
     ran = run(*(word.format(folder) for word in words))
-    assert ran.returncode == 1
+    usage = ("-o RUN", "nothing to", "--columns", "--resume:", "expected SECTION")
+    assert ran.returncode == (2 if says.startswith(usage) else 1)
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr
     assert len(ran.stderr.strip().splitlines()) == 1
@@ -223,6 +225,7 @@ def test_a_run_lends_its_weights_and_goes_on_under_a_new_plan(folder):
     ran = run("train", more, "-o", folder / "tuned", "--force", *SMALL)
     assert ran.returncode == 0, ran.stderr
     (folder / "precious").mkdir()
+    (folder / "precious" / "config.toml").write_text("# somebody else's")
     ran = run("train", more, "-o", folder / "precious", "--force", *SMALL)
     assert "is no run of saccade, so --force will not remove it" in ran.stderr
     assert (folder / "precious").exists()
@@ -264,3 +267,27 @@ def test_a_run_without_weights_says_so(folder):
     ran = run("translate", folder / "young", "a")
     assert ran.returncode == 1
     assert "has no weights yet" in ran.stderr
+
+
+def test_data_that_changed_is_noticed_on_resume(folder):
+    pairs = folder / "changing.tsv"
+    pairs.write_text(
+        (folder / "more.tsv").read_text() if (folder / "more.tsv").exists() else "a b\tb a\nc d\td c\n" * 9
+    )
+    ran = run("train", pairs, "-o", folder / "changed", "--model", "luong", *SMALL)
+    assert ran.returncode == 0, ran.stderr
+    pairs.write_text(pairs.read_text().upper())
+    ran = run("train", "--resume", folder / "changed", "--set", "train.steps=3")
+    assert ran.returncode == 1
+    assert "holds other pairs than when the run began" in ran.stderr
+
+
+def test_forced_and_odd_texts(folder):
+    ran = run("translate", folder / "a", "a b", "--force", "b a")
+    score, text = ran.stdout.strip().split("\t")
+    assert float(score) < 0
+    assert text == "b a"
+    assert "the model cannot write 'Ж'" in run("translate", folder / "a", "a b", "--prefix", "Ж").stderr
+    assert run("translate", folder / "a", "-", input="a b\n").stdout == run("translate", folder / "a", "a b").stdout
+    ran = run("translate", folder / "a", os.fsdecode(b"a \xff b"))
+    assert ran.returncode == 0, ran.stderr

@@ -88,3 +88,17 @@ def test_lengths_are_shared_out_into_buckets_that_are_large_enough():
 
 def test_nothing_to_evaluate():
     assert report([], [], symbols=True).record()["counts"]["sources"] == 0
+
+
+def test_one_very_long_source_does_not_flatten_the_buckets():
+    said = [Prediction(" ".join(["w"] * (5 + i % 40)), "x", -1) for i in range(2000)]
+    said.append(Prediction(" ".join(["w"] * 900), "x", -1))
+    found = report(said, [["x"]] * len(said), symbols=False)
+    assert len(found.by_length) >= 4
+    assert found.by_length[-1].last == 900
+    assert sum(b.sources for b in found.by_length) == 2001
+
+
+def test_what_looks_the_same_is_the_same():
+    said = [Prediction("a", "한 국", -1)]
+    assert report(said, [["\u1112\u1161\u11ab  \u1100\u116e\u11a8"]], symbols=True).scores["wer"] == 0

@@ -129,3 +129,33 @@ def test_real_files():
     assert len(read_pairs(DATA / "g2p/medium/kor/train.tsv").pairs) == 8000
     assert len(read_pairs(DATA / "multi30k/val.de", DATA / "multi30k/val.en").pairs) == 1014
     assert len(read_pairs(DATA / "koen-bible/dev.tsv").pairs) == 1521
+
+
+def test_an_odd_line_does_not_decide_what_a_file_is(tmp_path):
+    rows = "".join(f"{i}\tx{i}\n" for i in range(20))
+    for odd in ("My pairs, as they are", "a title", "<3 you\tme", "{name} hi\tyou"):
+        (tmp_path / "t").write_text(odd + "\n" + rows)
+        assert len(read_pairs(tmp_path / "t").pairs) >= 20
+
+
+def test_a_header_is_known_in_any_columns_and_after_an_empty_line(tmp_path):
+    (tmp_path / "t").write_text("\nid\tsource\ttarget\n1\ta\tb\n")
+    assert read_pairs(tmp_path / "t", columns=(2, 3)).pairs == [Pair("a", "b")]
+
+
+def test_one_bad_field_of_csv_costs_one_line(tmp_path):
+    rows = "".join(f"s{i},t{i}\n" for i in range(50))
+    (tmp_path / "t").write_text("a,b\n" + "x" * 300_000 + ",y\n" + rows)
+    corpus = read_pairs(tmp_path / "t")
+    assert len(corpus.pairs) == 51
+    assert [s.line for s in corpus.skipped] == [2]
+    (tmp_path / "t").write_text('a,b\n"open,y\n' + rows * 10)
+    with pytest.raises(ValueError, match=r"t:2: a quote opens here and is not closed within 100 lines"):
+        read_pairs(tmp_path / "t")
+
+
+def test_half_a_character_is_skipped(tmp_path):
+    (tmp_path / "t").write_text('{"source": "\\ud800", "target": "x"}\n{"source": "a", "target": "b"}\n')
+    corpus = read_pairs(tmp_path / "t")
+    assert corpus.pairs == [Pair("a", "b")]
+    assert corpus.skipped[0].why == "source is not UTF-8"

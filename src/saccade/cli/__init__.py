@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 import saccade
+from saccade.errors import UsageError
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
 
@@ -105,7 +106,7 @@ def _columns(columns: str | None) -> tuple[int, int] | None:
         if min(first, second) < 1:
             raise ValueError
     except ValueError:
-        raise ValueError(f"--columns {columns}: expected two numbers from 1, such as 1,3") from None
+        raise UsageError(f"--columns {columns}: expected two numbers from 1, such as 1,3") from None
     return first, second
 
 
@@ -114,7 +115,7 @@ def _langs(langs: str | None) -> tuple[str, str] | None:
         return None
     first, _, second = langs.partition("-")
     if not (first and second):
-        raise ValueError(f"--langs {langs}: expected two names, such as ko-en")
+        raise UsageError(f"--langs {langs}: expected two names, such as ko-en")
     return first, second
 
 
@@ -222,7 +223,7 @@ def plainly() -> Iterator[None]:
         yield
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except OSError as error:
         print(f"error: {error.filename or ''}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None

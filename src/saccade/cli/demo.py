@@ -11,7 +11,7 @@ from saccade.cli.training import say, train_only
 from saccade.data import TASKS
 from saccade.evaluate import evaluate
 from saccade.see import page
-from saccade.train import load, start
+from saccade.train import Run, load, start
 from saccade.train.start import Asked
 
 SETTINGS: Asked = {  # few, quick steps: a minute on two cores
@@ -23,13 +23,12 @@ SHOWN = ("2019년 5월 3일 금요일", "Friday, May 3, 2019", "٣ مايو ٢٠
 
 
 def demo_command(output: Path, colour: bool, began: float) -> None:
-    if output.exists() and not (output / "config.toml").exists():
-        raise ValueError(f"{output}: exists and is no run; choose another folder with -o")
+    if output.exists() and Run.open(output).config.data.train != ["dates"]:
+        raise ValueError(f"{output}: is a run of something else; choose another folder with -o")
     say("A reader of dates: 73 languages, as people write them → ISO 8601. Nothing is downloaded.")
     if output.exists():
         say(f"{output}: the run of an earlier demo is replaced")
-        shutil.rmtree(output)
-    run, material = start(output, SETTINGS, say=lambda _: None)
+    run, material = start(output, SETTINGS, force=True, say=lambda _: None)
     train_only(run, material, began)
     translator = load(output)
     report = evaluate(translator, TASKS["dates"].pairs("test"))

@@ -16,7 +16,8 @@ from rich.table import Table
 
 from saccade.cli.evaluation import print_samples, print_score
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, Material
+from saccade.data import TASKS, UNKNOWN, Material
+from saccade.errors import UsageError
 from saccade.evaluate import evaluate
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
@@ -38,7 +39,7 @@ def train_command(
 ) -> None:
     if resume is not None:
         if output or init or force or preset != "auto":
-            raise ValueError("--resume goes on with a run where it is: leave out -o, --init, --preset and --force")
+            raise UsageError("--resume goes on with a run where it is: leave out -o, --init, --preset and --force")
         run = _reopened(resume, asked)
         if run.finished():
             say(f"{run.path}: is finished; there is nothing to resume")
@@ -46,9 +47,9 @@ def train_command(
         material = load_material(run.config.data.model_dump(), say)
     else:
         if not asked.get("data", {}).get("train"):
-            raise ValueError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
+            raise UsageError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
         if output is None:
-            raise ValueError("-o RUN: where should the run go?")
+            raise UsageError("-o RUN: where should the run go?")
         run, material = start(output, asked, preset=preset, init=init, force=force, say=say)
     train_only(run, material, began)
     _report(run, material)
@@ -102,7 +103,7 @@ def _set(chosen: Asked, setting: str) -> None:
     key, equals, value = setting.partition("=")
     section, _, name = key.strip().partition(".")
     if not equals or not (name or section == "shared"):
-        raise ValueError(f"--set {setting}: expected SECTION.KEY=VALUE, such as model.width=128")
+        raise UsageError(f"--set {setting}: expected SECTION.KEY=VALUE, such as model.width=128")
     try:
         parsed = tomllib.loads(f"x = {value}")["x"]
     except tomllib.TOMLDecodeError:
@@ -120,12 +121,12 @@ def _reopened(path: Path, asked: Asked) -> Run:
     others = [f"{s}.{k}" for s, part in asked.items() for k in (part if isinstance(part, dict) else [s])]
     others = [key for key in others if key.removeprefix("train.") not in CHANGEABLE or not key.startswith("train.")]
     if others:
-        raise ValueError(f"--resume: {others[0]} cannot change; only {', '.join(CHANGEABLE)} can")
+        raise UsageError(f"--resume: {others[0]} cannot change; only {', '.join(CHANGEABLE)} can")
     if not changes:
         return run
-    said = ", ".join(f"{k}={v:g}" for k, v in changes.items())
-    say(f"{path}: a new plan from here, with {said}")
-    return run.replan(changes)
+    again = run.replan(changes)
+    say(f"{path}: a new plan from here, with {', '.join(f'{k}={v}' for k, v in changes.items())}")
+    return again
 
 
 def train_only(run: Run, material: Material, began: float) -> None:
@@ -158,6 +159,9 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
         table.add_row(side, f"{config.kind}, {len(tokens):,} symbols; texts of {middle} in the middle, {most} at most")
     parameters = sum(p.numel() for p in learner.model.parameters())
     table.add_row("model", f"{run.config.model.family}, {parameters:,} parameters")
+    unknown = sum(bool(UNKNOWN in example[0] or UNKNOWN in example[1]) for example in learner.dev_examples)
+    if unknown:
+        say(f"{unknown} of {len(material.dev)} dev pairs have symbols that stand nowhere in train")
     steps = plan.steps - plan.start
     table.add_row("plan", f"{steps:,} steps, {steps / max(1, batches):.1f} epochs of {batches:,} batches")
     if run.config.train.minutes is not None:
@@ -221,5 +225,5 @@ def _report(run: Run, material: Material) -> None:
     print_samples(translator, sources[:10], console)
     print_score(report, console)
     plan = Plan.load(run.path / "plan.json")
-    say(f"{run.path}: {plan.steps:,} steps done")
+    say(f"{run.path}: {plan.last:,} steps done")
     say(f"next: saccade translate {run.path} TEXT --show, or saccade evaluate {run.path} TEST")

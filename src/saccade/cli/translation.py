@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from saccade.data import UNKNOWN
+from saccade.errors import UsageError
 from saccade.search import Options, Translator
 from saccade.see import Prediction, page
 from saccade.see.prediction import check_ending
@@ -32,13 +34,12 @@ def translate_command(
     force: str | None,
     views: "Views",
 ) -> None:
-    if file is not None and texts:
-        raise ValueError("--input: give texts or a file, not both")
-    if file is None and not texts:
-        raise ValueError("nothing to translate: give TEXT, or --input FILE")
-    if force is not None and (file is not None or len(texts) != 1):
-        raise ValueError("--force: scores one target for one TEXT")
+    if texts == ["-"] and file is None:
+        texts, file = [], Path("-")
+    _check(texts, file, options, force, views)
     translator = load(*runs)
+    for name, text in (("--prefix", prefix), ("--force", force or "")):
+        _check_writable(translator, name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
     with _written(output) as out:
@@ -50,6 +51,8 @@ def translate_command(
                 found = translator.translate(chunk, options, look, prefix)
             for prediction in found:
                 number += 1
+                if force is not None and not views.json:
+                    print(f"{prediction.score:.4f}", end="\t", file=out)
                 views.print(prediction, number, options.nbest, out)
                 _warn(number, prediction)
             if views.save is not None:
@@ -58,12 +61,34 @@ def translate_command(
         _save(kept, views.save)
 
 
+def _check(texts: list[str], file: Path | None, options: Options, force: str | None, views: "Views") -> None:
+    """What does not go together, before anything is loaded."""
+    if file is not None and texts:
+        raise UsageError("--input: give texts or a file, not both")
+    if file is None and not texts:
+        raise UsageError("nothing to translate: give TEXT, or --input FILE, or - for standard input")
+    if force is not None and (file is not None or len(texts) != 1 or not texts[0].strip()):
+        raise UsageError("--force: scores one target for one TEXT")
+    if views.alignments and options.nbest > 1:
+        raise UsageError("--alignments: of one output for each text; leave out --nbest, or use --json")
+    save = views.save
+    if save is not None and len(texts) != 1 and save.suffix.lower() != ".html":
+        raise UsageError(f"--save {save}: several texts fit into .html only; give one TEXT for {save.suffix}")
+
+
+def _check_writable(translator: Translator, name: str, text: str) -> None:
+    encoded = translator.target.encode(text)
+    strange = [text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN]
+    if strange:
+        raise ValueError(f"{name} {text}: the model cannot write {' '.join(map(repr, dict.fromkeys(strange)))}")
+
+
 class Views:
     """What is printed for each prediction."""
 
     def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None) -> None:
         if as_json and (alignments or show):
-            raise ValueError("--json prints everything: leave out --alignments and --show")
+            raise UsageError("--json prints everything: leave out --alignments and --show")
         if save is not None:
             check_ending(save)
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
@@ -125,12 +150,8 @@ def _written(output: Path | None) -> Iterator[TextIO]:
 def _save(predictions: list[Prediction], path: Path) -> None:
     if len(predictions) == 1:
         predictions[0].save(path)
-    elif path.suffix.lower() == ".html":
-        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
     else:
-        raise ValueError(
-            f"--save {path}: {len(predictions)} texts fit into .html only; give one TEXT for {path.suffix}"
-        )
+        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
 
 
 def _warn(number: int, done: Prediction) -> None:

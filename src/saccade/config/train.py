@@ -1,8 +1,16 @@
 """How a model is trained, and the whole of a run."""
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from saccade.config.base import Config
 from saccade.config.model import ModelConfig, Share
@@ -11,7 +19,7 @@ from saccade.config.model import ModelConfig, Share
 class TrainConfig(Config):
     """How long and how fast to learn."""
 
-    minutes: PositiveFloat | None = Field(
+    minutes: Annotated[float, Field(gt=0, le=100_000)] | None = Field(
         None, description="Wall-clock budget of the whole command; the schedule is planned to end inside it."
     )
     epochs: PositiveFloat | None = Field(None, description="How often every pair is seen, in place of minutes.")
@@ -68,13 +76,16 @@ class TokeniserConfig(Config):
     lower: bool = Field(False, description="Whether upper case is read as lower case.")
 
 
+Paths = Annotated[list[str], BeforeValidator(lambda paths: [paths] if isinstance(paths, str) else paths)]
+
+
 class DataConfig(Config):
     """What it learns from."""
 
-    train: list[str] = Field(
+    train: Paths = Field(
         default_factory=list, description="A file of pairs, two parallel files, or the name of a built-in task."
     )
-    dev: list[str] = Field(
+    dev: Paths = Field(
         default_factory=list, description="The same to measure progress on; if not given, a part of train."
     )
     columns: tuple[PositiveInt, PositiveInt] | None = Field(
@@ -83,6 +94,7 @@ class DataConfig(Config):
     langs: tuple[str, str] | None = Field(
         None, description="Languages of source and target, by the names that a TMX file, JSON keys or a header give."
     )
+    content: str | None = Field(None, description="A hash of all pairs, written when a run begins.")
     strict: bool = Field(False, description="Whether a line that cannot be used is an error.")
 
 

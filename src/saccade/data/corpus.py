@@ -55,7 +55,7 @@ class Material:
     skipped: Corpus = field(default_factory=Corpus)
     leaked: int = 0  # sources of a given dev file that stand in train too
     share: float = 0.0  # of sources, by their hash, that is held back
-    content: str = ""  # a hash of everything, for a large corpus
+    content: str = ""  # a hash of everything
 
     def __iter__(self) -> Iterator[Pair]:
         """Every pair to learn from."""
@@ -85,8 +85,7 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         count += 1
         if keep_all or len(sample) < SAMPLE:
             sample.append(pair)
-        if not keep_all:
-            hashed.update(f"{pair.source}\t{pair.target}\n".encode())
+        hashed.update(f"{pair.source}\t{pair.target}\n".encode("utf-8", "surrogatepass"))
         if pair.source in wanted:
             found.add(pair.source)
     if held:
@@ -101,7 +100,9 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         held = [p for p in _pairs(source.stream(), Corpus()) if fraction(p.source) < share]
         kept = [p for p in sample if fraction(p.source) >= share]
         material = Material(source, held, count - len(held), kept, skipped, 0, share)
-    material.content = hashed.hexdigest()
+    for pair in held:
+        hashed.update(f"{pair.source}\t{pair.target}\n".encode("utf-8", "surrogatepass"))
+    material.content = hashed.hexdigest()[:32]
     return material
 
 

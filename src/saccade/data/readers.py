@@ -10,7 +10,7 @@ import io
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,6 +18,7 @@ from xml.etree import ElementTree
 from saccade.data.pairs import Corpus, Pair, Skipped
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
+MOST_LINES = 100  # of one record of a CSV file
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -62,7 +63,7 @@ def stream_pairs(
             any_pair = True
             yield Pair(sides[0].strip(), sides[1].strip())
             continue
-        skipped = Skipped(str(files[0]), line, why)
+        skipped = Skipped(str(files[-1] if why.startswith(("target", "empty target")) else files[0]), line, why)
         if strict:
             raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
         first = first or skipped
@@ -98,7 +99,7 @@ def _problem(sides: Sequence[str]) -> str | None:
     for name, text in zip(("source", "target"), sides, strict=True):
         if not text.strip():
             return f"empty {name}"
-        if any("\udc80" <= c <= "\udcff" for c in text):
+        if any("\ud800" <= c <= "\udfff" for c in text):
             return f"{name} is not UTF-8"
         if len(text) > MOST_CHARACTERS:
             return f"{name} is longer than {MOST_CHARACTERS:,} characters"
@@ -108,21 +109,25 @@ def _problem(sides: Sequence[str]) -> str | None:
 def _rows(path: Path, columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
     lines = _lines(path)
     head = list(itertools.islice(lines, 500))
-    start = next((line.lstrip() for line in head if line.strip()), None)
-    if start is None:
+    full = [line.lstrip() for line in head if line.strip()]
+    if not full:
         if next(lines, None) is None:
             raise ValueError(f"{path}: is empty")
         raise ValueError(f"{path}: begins with 500 empty lines")
     lines = itertools.chain(head, lines)
-    if start.startswith("{"):
-        kind, rows = "JSON Lines", _json_lines(lines, langs)
-    elif start.startswith("<"):
-        kind, rows = "TMX", _tmx(path, lines, langs)
-    elif any(line.startswith("msgid ") for line in head):
+
+    def most(sign: Callable[[str], bool]) -> bool:
+        return 2 * sum(map(sign, full)) > len(full)  # one odd line does not decide
+
+    if any(line.startswith("msgid ") for line in head):
         kind, rows = "PO", _po(path, lines)
-    elif "\t" in start:
+    elif most(lambda line: "\t" in line):
         kind, rows = "TSV", _columns(path, enumerate((line.split("\t") for line in lines), 1), columns, langs)
-    elif "," in start:
+    elif most(lambda line: line.startswith("{")):
+        kind, rows = "JSON Lines", _json_lines(lines, langs)
+    elif full[0].startswith("<"):
+        kind, rows = "TMX", _tmx(path, lines, langs)
+    elif most(lambda line: "," in line):
         kind, rows = "CSV", _csv(path, lines, columns, langs)
     else:
         raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
@@ -152,20 +157,23 @@ def _columns(
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
     first, second = columns or (1, 2)
-    fixed = columns is None
+    fixed, begun = columns is None, False
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue  # an empty line separates nothing
-        if line == 1:
+        if not begun:
+            begun = True
             names = [cell.strip().lower() for cell in row]
             if langs is not None:
                 missing = [lang for lang in langs if lang.lower() not in names]
                 if missing:
-                    raise ValueError(f"{path}:1: no column is named '{missing[0]}' (there are: {', '.join(names)})")
+                    raise ValueError(
+                        f"{path}:{line}: no column is named '{missing[0]}' (there are: {', '.join(names)})"
+                    )
                 first, second = (names.index(lang.lower()) + 1 for lang in langs)
                 fixed = False
                 continue
-            if tuple(names[:2]) in _headers():
+            if len(names) >= max(first, second) and (names[first - 1], names[second - 1]) in _headers():
                 continue
         if len(row) < max(first, second) or (fixed and len(row) != 2):
             yield line, f"expected {max(first, second)} columns, found {len(row)}"
@@ -178,11 +186,31 @@ def _headers() -> set[tuple[str, str]]:
 
 
 def _csv(path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
-    reader = csv.reader(line + "\n" for line in lines)
-    try:
-        yield from _columns(path, ((reader.line_num, row) for row in reader), columns, langs)
-    except csv.Error as error:
-        yield reader.line_num, f"not CSV: {error}"
+    csv.field_size_limit(10 * MOST_CHARACTERS)  # a longer field is an error of its line, not of the file
+    yield from _columns(path, _records(path, lines), columns, langs)
+
+
+def _records(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """Rows of a CSV file, with the lines they begin at; a record of many lines is a quote that somebody forgot."""
+    number = first = 0
+
+    def numbered() -> Iterator[str]:
+        nonlocal number
+        for number, line in enumerate(lines, 1):
+            if number - first > MOST_LINES:
+                raise ValueError(f"{path}:{first + 1}: a quote opens here and is not closed within {MOST_LINES} lines")
+            yield line + "\n"
+
+    reader = csv.reader(numbered())
+    while True:
+        first = number
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            row = ["not CSV"]  # one column, so it will be skipped with its line
+        yield first + 1, row
 
 
 def _json_lines(lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
@@ -191,7 +219,7 @@ def _json_lines(lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
             continue
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             yield number, "not JSON"
             continue
         yield number, _record(record, langs)

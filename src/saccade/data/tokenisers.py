@@ -105,14 +105,22 @@ class Tokeniser:
         return max(self._inner.get_vocab().values()) + 1 + _OWN
 
     def encode(self, text: str) -> Encoded:
-        encoding = self._inner.encode(text, add_special_tokens=False)
+        encoding = self._inner.encode(_whole(text), add_special_tokens=False)
         return Encoded([i + _OWN for i in encoding.ids], encoding.offsets)
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
         """The numbers alone, many texts at once."""
-        return [[i + _OWN for i in e.ids] for e in self._inner.encode_batch_fast(texts, add_special_tokens=False)]
+        return [
+            [i + _OWN for i in e.ids]
+            for e in self._inner.encode_batch_fast([_whole(t) for t in texts], add_special_tokens=False)
+        ]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these numbers; what is decomposed is composed again, and PAD, START and STOP are left out."""
         text: str = self._inner.decode([i - _OWN for i in ids if i >= _OWN], skip_special_tokens=True)
         return normalizers.NFC().normalize_str(text)
+
+
+def _whole(text: str) -> str:
+    """Half a character (a lone surrogate) has no place in UTF-8: it is read as a question mark, one for one."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.data import Pair
-from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores
+from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, plain, text_scores
 from saccade.search import Options, Translator
 from saccade.see import Prediction
 
@@ -89,23 +89,25 @@ def evaluate(translator: Translator, pairs: Sequence[Pair], options: Options | N
 
 def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool) -> Report:
     """Scores of predictions against the references of each."""
-    outputs = [p.text for p in predictions]
-    right = np.array([[float(o in known), 1.0] for o, known in zip(outputs, references, strict=True)]).reshape(-1, 2)
-    tokens = [edits(o.split(), [r.split() for r in known]) for o, known in zip(outputs, references, strict=True)]
-    letters = [edits(o, known) for o, known in zip(outputs, references, strict=True)]
+    raw, outputs = [p.text for p in predictions], [plain(p.text) for p in predictions]
+    wanted = [[plain(r) for r in known] for known in references]
+    right = np.array([[float(o in known), 1.0] for o, known in zip(outputs, wanted, strict=True)]).reshape(-1, 2)
+    tokens = [edits(o.split(), [r.split() for r in known]) for o, known in zip(outputs, wanted, strict=True)]
+    letters = [edits(o, known) for o, known in zip(outputs, wanted, strict=True)]
     parts = {
-        "bleu": bleu_parts(outputs, references),
+        "bleu": bleu_parts(raw, references),
         "exact": right,
         "per": np.array([[e.wrong, e.length] for e in tokens], dtype=np.float64).reshape(-1, 2),
         "cer": np.array([[e.wrong, e.length] for e in letters], dtype=np.float64).reshape(-1, 2),
     }
-    text = text_scores(outputs, references)
+    text = text_scores(raw, references)
     scores = {name: found.score for name, found in text.items()}
     scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
     scores["wer"] = 100 - scores["exact"]
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
-    unit = "words" if any(" " in p.source.strip() for p in predictions) else "characters"
+    several = sum(" " in p.source.strip() for p in predictions)
+    unit = "words" if 2 * several > len(predictions) else "characters"
     return Report(
         symbols,
         scores,
@@ -113,9 +115,7 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
         {name: found.signature for name, found in text.items()},
         unit,
         _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
-        confusions(
-            [(o.split(), known[e.nearest].split()) for o, known, e in zip(outputs, references, tokens, strict=True)]
-        )
+        confusions([(o.split(), known[e.nearest].split()) for o, known, e in zip(outputs, wanted, tokens, strict=True)])
         if symbols
         else [],
         {
@@ -140,17 +140,20 @@ def _length(text: str, unit: str) -> int:
 
 
 def _by_length(lengths: list[int], bleu: NDArray[np.float64], right: NDArray[np.float64]) -> list[Bucket]:
-    """At most about eight buckets of equal width, those at the end joined until each has enough sources."""
+    """About eight buckets of equal width, joined until each has enough sources; the last takes all that is longer."""
     if not lengths:
         return []
-    width = next((s for s in STEPS if max(lengths) <= 8 * s), STEPS[-1])
+    usual = float(np.percentile(lengths, 99))
+    width = next((s for s in STEPS if usual <= 8 * s), STEPS[-1])
+    starts = list(range(1, max(2, int(usual) + 1), width))
     groups: list[tuple[int, int, list[int]]] = []
-    for first in range(1, max(lengths) + 1, width):
-        rows = [i for i, n in enumerate(lengths) if first <= max(1, n) < first + width]
+    for first in starts:
+        end = max(lengths) + 1 if first == starts[-1] else first + width
+        rows = [i for i, n in enumerate(lengths) if first <= max(1, n) < end]
         if groups and (len(rows) < FEW or len(groups[-1][2]) < FEW):
-            groups[-1] = (groups[-1][0], first + width - 1, groups[-1][2] + rows)
+            groups[-1] = (groups[-1][0], end - 1, groups[-1][2] + rows)
         else:
-            groups.append((first, first + width - 1, rows))
+            groups.append((first, end - 1, rows))
 
     def measure(parts: NDArray[np.float64], score: Callable[[NDArray[np.float64]], float]) -> Any:
         return score(parts.sum(0)), interval(parts, score)

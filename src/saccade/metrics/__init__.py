@@ -6,7 +6,18 @@ them: a word is right only if all of it is, and the nearest reference counts.
 """
 
 from saccade.metrics.bootstrap import interval
-from saccade.metrics.symbols import Edits, confusions, edits
+from saccade.metrics.symbols import Edits, confusions, edits, plain
 from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_scores
 
-__all__ = ["BleuParts", "Edits", "Scored", "bleu_of", "bleu_parts", "confusions", "edits", "interval", "text_scores"]
+__all__ = [
+    "BleuParts",
+    "Edits",
+    "Scored",
+    "bleu_of",
+    "bleu_parts",
+    "confusions",
+    "edits",
+    "interval",
+    "plain",
+    "text_scores",
+]

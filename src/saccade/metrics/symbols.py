@@ -1,5 +1,6 @@
 """Edit distances: how many symbols are wrong, and which are taken for which."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -7,6 +8,11 @@ from typing import NamedTuple
 from rapidfuzz.distance import Levenshtein
 
 NOTHING = "∅"
+
+
+def plain(text: str) -> str:
+    """A text in one Unicode form with single blanks, so that what looks the same is the same."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
 class Edits(NamedTuple):

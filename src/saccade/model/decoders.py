@@ -171,23 +171,25 @@ class BahdanauDecoder(Decoder):
         self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
     ) -> Step:
         words = self.embed(tokens)  # [B, K, E]
-        output, cells, glance, seen = self._write(
+        hidden, cells, glance, seen = self._read(
             memory, words, state["cells"], state.tensors, state.written, need_weights, look
         )
+        output = self._output(hidden, glance.context, words)
         return Step(self.readout(output), state.next(cells=cells, **seen), _layers(glance.weights))
 
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, T, E]
         state = self.init(memory)
         cells, seen = state["cells"], state.tensors
-        outputs, weights = [], []
+        states, contexts, weights = [], [], []
         for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
-            output, cells, glance, seen = self._write(memory, word, cells, seen, time, need_weights, _at(look, time))
-            outputs.append(output)
+            hidden, cells, glance, seen = self._read(memory, word, cells, seen, time, need_weights, _at(look, time))
+            states.append(hidden)
+            contexts.append(glance.context)
             weights.append(_layers(glance.weights))
-        return Outputs(torch.cat(outputs, 1), _join(weights))
+        return Outputs(self._output(torch.cat(states, 1), torch.cat(contexts, 1), words), _join(weights))
 
-    def _write(
+    def _read(
         self,
         memory: Memory,
         words: Tensor,
@@ -199,9 +201,11 @@ class BahdanauDecoder(Decoder):
     ) -> tuple[Tensor, Tensor, Glance, dict[str, Tensor]]:
         query = cells[..., -1, 0, :]  # [B, K, D]: the top layer's hidden state
         glance, seen = _look(self.attention, query, memory, seen, need_weights, look)
-        hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells, time)
-        output = torch.tanh(self.join(torch.cat([hidden, glance.context, words], -1)))  # [B, K, D]
-        return output, cells, glance, seen
+        hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells, time)  # [B, K, D]
+        return hidden, cells, glance, seen
+
+    def _output(self, hidden: Tensor, context: Tensor, words: Tensor) -> Tensor:
+        return torch.tanh(self.join(torch.cat([hidden, context, words], -1)))  # [B, K, D]
 
 
 class LuongDecoder(Decoder):

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from saccade.config import TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, tokenise
-from saccade.metrics import text_scores
+from saccade.metrics import plain, text_scores
 from saccade.model import Model
-from saccade.search import Options, Translator
+from saccade.search import Options
 from saccade.train.plan import Plan, Speed
 from saccade.train.run import Run, load_tensors, save_tensors
 
 MEASURED = 8  # steps that are timed, at least, to plan a budget in minutes; they are not part of the run
-MEASURING = 0.02  # share of the budget that this may take
+MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
 KEPT = 2  # checkpoints
 
 
@@ -87,7 +87,7 @@ class Learner:
         self.board = _board(run) if self.config.tensorboard else None
 
     def finished(self) -> bool:
-        return self.step >= self.plan.steps
+        return self.step >= self.plan.last
 
     def advance(self) -> Progress:
         """One step and, where the plan says so, a look at the dev set and a checkpoint."""
@@ -103,16 +103,16 @@ class Learner:
                 f"saccade train --resume {self.run.path} --set train.learning_rate={self.config.learning_rate / 3:.1g}"
             )
         self._follow()
-        if self.deadline is not None and self.step < self.plan.steps and time.perf_counter() > self.deadline:
+        if self.deadline is not None and self.step < self.plan.last and time.perf_counter() > self.deadline:
             self._end_here()
         if not self.plan.evaluates(self.step):
-            return Progress(self.step, self.plan.steps, loss, tokens)
+            return Progress(self.step, self.plan.last, loss, tokens)
         dev_loss, score = self.evaluate()
         self.stale += 1
         if (score, -dev_loss) > self.best:
             self.best, self.stale = (score, -dev_loss), 0
             save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), {"step": self.step})
-        if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.steps:
+        if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
             self._end_here()
         figures = {"loss": loss, "dev_loss": dev_loss, "score": score, "learning_rate": rate}
         self.run.note(step=self.step, epoch=self.epoch, **figures)
@@ -121,7 +121,7 @@ class Learner:
                 self.board.add_scalar(name, value, self.step)
             self.board.flush()
         self.save()
-        return Progress(self.step, self.plan.steps, loss, tokens, dev_loss, score)
+        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score)
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -143,10 +143,10 @@ class Learner:
         for source, target in self.dev:
             known.setdefault(source, []).append(target)
         texts = list(known)[:sources]
-        translator = Translator([self.average], self.run.source, self.run.target)
+        translator = self.run.translator([self.average])
         outputs = [p.text for p in translator.translate(texts, Options(beam=1), look=False)]
         if self.run.config.target.kind in ("characters", "symbols"):
-            right = sum(output in known[text] for output, text in zip(outputs, texts, strict=True))
+            right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
             return 100 * right / max(1, len(texts))
         return text_scores(outputs, [known[text] for text in texts], only=("bleu",))["bleu"].score
 
@@ -199,7 +199,7 @@ class Learner:
         model = copy.deepcopy(self.model)
         optimiser = _optimiser(model, self.config)
         times: list[float] = []
-        allowed = MEASURING * 60 * (self.config.minutes or 0)
+        allowed = min(LONGEST, MEASURING * 60 * (self.config.minutes or 0))
         for chosen in itertools.cycle(self._epoch(0)):
             before = time.perf_counter()
             _update(model, optimiser, self._batch(chosen), self.config, 1.0)
@@ -289,7 +289,9 @@ def _update(
     tokens = int(batch.real.sum())
     loss = total / tokens
     loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+    length = float(torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip))
+    if not math.isfinite(length):
+        return math.inf, tokens  # a step along such a gradient would spoil the weights for good
     optimiser.step()
     return float(loss.detach()), tokens
 

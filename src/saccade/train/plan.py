@@ -32,6 +32,7 @@ class Plan:
     evaluate_every: int
     dev_sources: int = DEV_SOURCES
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
+    end: int | None = None  # the step at which it was cut, if it was
     version: int = VERSION
 
     @classmethod
@@ -59,7 +60,7 @@ class Plan:
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
         """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""
-        done, steps = step - self.start, self.steps - self.start
+        done, steps = max(1, step - self.start), self.steps - self.start
         warm = max(1, round(config.warmup * steps))
         if done <= warm:
             return config.learning_rate * done / warm
@@ -70,14 +71,19 @@ class Plan:
 
     def progress(self, step: int) -> float:
         """From 0 to 1."""
-        return (step - self.start) / max(1, self.steps - self.start)
+        return max(0.0, (step - self.start) / max(1, self.steps - self.start))
+
+    @property
+    def last(self) -> int:
+        """The step after which there is nothing to do."""
+        return self.steps if self.end is None else self.end
 
     def evaluates(self, step: int) -> bool:
-        return (step - self.start) % self.evaluate_every == 0 or step == self.steps
+        return (step - self.start) % self.evaluate_every == 0 or step == self.last
 
     def cut(self, step: int) -> "Plan":
-        """The same, ended at this step."""
-        return replace(self, steps=step)
+        """The same, ended at this step; the learning rates up to it stay what they were, also for who resumes."""
+        return replace(self, end=step)
 
     def save(self, path: Path) -> None:
         beside = path.with_suffix(".part")
@@ -87,9 +93,12 @@ class Plan:
     @classmethod
     def load(cls, path: Path) -> "Plan":
         try:
-            plan = cls(**json.loads(path.read_text()))
+            found = json.loads(path.read_text())
+            if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > VERSION:
+                raise ValueError(f"{path}: version {found['version']}, newer than this saccade knows ({VERSION})")
+            plan = cls(**found)
+            if not all(isinstance(v, int) or v is None for v in found.values()):
+                raise TypeError("its values must be whole numbers")
         except (OSError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a plan ({error})") from None
-        if plan.version > VERSION:
-            raise ValueError(f"{path}: version {plan.version}, newer than this saccade knows ({VERSION})")
         return plan

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ from saccade.data import Tokeniser
 from saccade.model import Model, build
 from saccade.search import MOST_TOKENS, Translator
 from saccade.train.plan import Plan
+
+FORMAT = 1  # of the folder: older ones are read, newer ones refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,8 @@ class Run:
             raise ValueError(f"{path}: is no run of saccade: it has no config.toml") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path / 'config.toml'}: {error}") from None
+        if isinstance(version := settings.get("format"), int) and version > FORMAT:
+            raise ValueError(f"{path}: a run of format {version}, newer than this saccade knows ({FORMAT})")
         config = RunConfig.read(settings, str(path / "config.toml"))
         return cls(path, config, Tokeniser.load(path / "source.json"), Tokeniser.load(path / "target.json"))
 
@@ -116,6 +121,17 @@ class Run:
         self._fill(model, "model.safetensors")
         return model.eval()
 
+    def translator(self, models: Sequence[Model], limit: int | None = None, layer: int | None = None) -> Translator:
+        """Models of this run, or of others with its symbols, at work."""
+        return Translator(
+            models,
+            self.source,
+            self.target,
+            limit or self.config.model.longest_source or MOST_TOKENS,
+            self.config.model.glances if layer is None else layer,
+            self.config.target.kind in ("characters", "symbols"),
+        )
+
     def _fill(self, model: Model, name: str) -> None:
         tensors, _ = load_tensors(self.path / name)
         try:
@@ -133,9 +149,11 @@ class Run:
         path, found = self.path / "metrics.jsonl", []
         for line in path.read_text().splitlines() if path.exists() else []:
             try:
-                found.append(json.loads(line))
+                note = json.loads(line)
             except json.JSONDecodeError:
                 continue
+            if isinstance(note, dict) and {"step", "dev_loss", "score"} <= set(note):
+                found.append(note)
         return found
 
     def forget_after(self, step: int) -> None:
@@ -161,7 +179,7 @@ class Run:
             "trained_on": self.config.data.train,
             "measured_on": self.config.data.dev or ["a part of it, held back"],
             "steps": int(done[-1].stem) if done else 0,
-            "planned": plan.steps if plan else 0,
+            "planned": plan.last if plan else 0,
             "finished": self.finished(),
             **({"dev_loss": best["dev_loss"], "dev_exact" if spelt else "dev_bleu": best["score"]} if best else {}),
             "model": self.config.model.settings(),
@@ -170,7 +188,7 @@ class Run:
     def finished(self) -> bool:
         """Whether the plan was carried out to its last step."""
         plan, done = self.path / "plan.json", self.checkpoints()
-        return plan.exists() and bool(done) and int(done[-1].stem) >= Plan.load(plan).steps
+        return plan.exists() and bool(done) and int(done[-1].stem) >= Plan.load(plan).last
 
     def checkpoints(self) -> list[Path]:
         """From the oldest to the newest."""
@@ -186,13 +204,8 @@ def load(path: Path | str, *others: Path | str) -> Translator:
             raise ValueError(f"{other.path}: has other symbols than {first.path}; runs that write as one share them")
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
     layers = {run.config.model.glances for run in runs}
-    return Translator(
-        [run.model() for run in runs],
-        first.source,
-        first.target,
-        min(limits, default=MOST_TOKENS),
-        layers.pop() if len(layers) == 1 else 0,
-        first.config.target.kind in ("characters", "symbols"),
+    return first.translator(
+        [run.model() for run in runs], min(limits, default=None), layers.pop() if len(layers) == 1 else 0
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from saccade.config import RunConfig
 from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, Material, Source, Tokeniser, choose_tokenisers, gather
+from saccade.data import TASKS, Material, Pair, Source, Tokeniser, choose_tokenisers, gather, tokenise
+from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
 from saccade.train.run import Run
@@ -36,8 +37,13 @@ def start(
         raise ValueError(
             f"{output}: exists already; choose another folder, go on with --resume {output}, or replace it with --force"
         )
-    if output.exists() and not (output / "config.toml").exists():
-        raise ValueError(f"{output}: is no run of saccade, so --force will not remove it")
+    if output.exists():
+        try:
+            Run.open(output)
+        except ValueError:
+            raise ValueError(f"{output}: is no run of saccade, so --force will not remove it") from None
+    if init is not None and preset != "auto":
+        raise ValueError("--preset: the run given by --init lends its size")
     material = load(asked["data"], say)
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
@@ -47,10 +53,26 @@ def start(
     else:
         config, source, target = _chosen(asked, texts, material.count, preset, say)
         first = None
-    _check_lengths(config, source, target, texts, say)
-    if output.exists():
-        shutil.rmtree(output)
-    return Run.create(output, config, source, target, first), material
+    _check_lengths(config, source, target, [*pairs, *material.dev], say)
+    build(config.model, len(source), len(target), config.shared)  # what cannot be built leaves no folder behind
+    data = config.data.model_copy(update={"content": material.content})
+    return _replace(output, config.model_copy(update={"data": data}), source, target, first), material
+
+
+def _replace(output: Path, config: RunConfig, source: Tokeniser, target: Tokeniser, first: Any) -> Run:
+    """A new run; one that stood there is gone only when the new one is whole."""
+    if not output.exists():
+        return Run.create(output, config, source, target, first)
+    old = output.with_name(f"{output.name}.old")
+    output.rename(old)
+    try:
+        run = Run.create(output, config, source, target, first)
+    except BaseException:
+        shutil.rmtree(output, ignore_errors=True)
+        old.rename(output)
+        raise
+    shutil.rmtree(old)
+    return run
 
 
 def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
@@ -62,6 +84,8 @@ def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
         return Source(data[part], part, data.get("columns"), data.get("langs"), data.get("strict", False))
 
     material = gather(source("train"), source("dev") if data.get("dev") else None)
+    if data.get("content") not in (None, material.content):
+        raise ValueError(f"{data['train'][0]}: holds other pairs than when the run began; start a new run, or --init")
     for line in material.skipped.report():
         say(line)
     if material.leaked:
@@ -71,6 +95,9 @@ def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
 
 def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
+    for name, section in asked.items():
+        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target"):
+            raise ValueError(f"settings: {name}: expected a section of settings, found {section!r}")
     family = asked.get("model", {}).get("family")
     picked = automatic(Amount(1, 1, True), asked.get("model", {}), family, preset).family
     config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
@@ -81,7 +108,10 @@ def _chosen(
     asked: Asked, texts: dict[str, list[str]], count: int, preset: str, say: Callable[[str], None]
 ) -> tuple[RunConfig, Tokeniser, Tokeniser]:
     asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
-    choices = dict(zip(texts, choose_tokenisers(texts["source"], texts["target"]), strict=True))
+    sides = (texts["source"], texts["target"])
+    if asked.get("shared"):  # one choice for both
+        sides = ([*sides[0], *sides[1]],) * 2
+    choices = dict(zip(texts, choose_tokenisers(*sides), strict=True))
     for side, choice in choices.items():
         if "kind" not in asked.setdefault(side, {}):
             asked[side] = {**choice.config.model_dump(), **asked[side]}
@@ -134,11 +164,10 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser, Tokeniser, A
 
 
 def _check_lengths(
-    config: RunConfig, source: Tokeniser, target: Tokeniser, texts: dict[str, list[str]], say: Callable[[str], None]
+    config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair], say: Callable[[str], None]
 ) -> None:
     longest = config.model.longest_source
-    sides = (source, "source"), (target, "target")
-    needed = 1 + max(len(ids) for tokens, side in sides for ids in tokens.encode_all(texts[side]))
+    needed = 1 + max(max(map(len, numbers)) for numbers in tokenise(pairs, source, target))
     if longest is not None and needed > longest:
         raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
     if needed > MOST_TOKENS:
