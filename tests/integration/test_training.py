@@ -124,7 +124,7 @@ def test_a_run_is_a_folder_of_plain_files(straight):
         "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
     ]  # fmt: skip
     assert json.loads((straight / "plan.json").read_text()) == {
-        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "version": 1,
+        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "threads": None, "version": 1,
     }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [6, 12, 18, 24]

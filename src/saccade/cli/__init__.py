@@ -227,8 +227,9 @@ def plainly() -> Iterator[None]:
     except OSError as error:
         print(f"error: {error.filename or ''}: {error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stopped:
+        if type(stopped) is KeyboardInterrupt:  # a run that was stopped has said so
+            print("interrupted", file=sys.stderr)
         raise typer.Exit(130) from None
 
 

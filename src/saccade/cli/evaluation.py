@@ -23,8 +23,8 @@ NAMES = {
     "per": "PER (tokens wrong)",
     "cer": "CER (characters wrong)",
 }
-TEXT = ("bleu", "chrf", "ter", "exact", "cer")
-SYMBOLS = ("wer", "per", "cer", "exact", "chrf")
+TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
+SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
 
 
 def say(words: str) -> None:
@@ -62,12 +62,14 @@ def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: 
 
 def print_report(report: Report, console: Console) -> None:
     names = SYMBOLS if report.symbols else TEXT
-    table = Table("", "score", "95% interval", "signature", title=_title(report), title_justify="left")
+    table = Table("", "score", "95% interval", title=_title(report), title_justify="left")
     for name in names:
         ends = report.intervals.get(name)
         between = f"{ends[0]:.1f} – {ends[1]:.1f}" if ends else ""
-        table.add_row(NAMES[name], f"{report.scores[name]:.2f}", between, report.signatures.get(name, ""))
+        table.add_row(NAMES[name], f"{report.scores[name]:.2f}", between)
     console.print(table)
+    for name, signature in report.signatures.items():
+        console.print(f"{NAMES[name]}: {signature}", highlight=False, soft_wrap=True)
     if len(report.by_length) > 1:
         main = "exact" if report.symbols else "BLEU"
         table = Table(f"{report.unit} in the source", "sources", main, "95% interval")

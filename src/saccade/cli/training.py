@@ -27,6 +27,7 @@ from saccade.train.start import Asked, merge, place
 from saccade.train.start import load as load_material
 
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
+FEW_STEPS = 200  # a plan of fewer is not enough to learn anything
 REPORTED = 1000  # dev sources, at most, on which the final score is measured
 
 
@@ -136,6 +137,9 @@ def train_only(run: Run, material: Material, began: float) -> None:
 
         def ready(learner: Learner) -> None:
             _summary(run, material, learner)
+            few = learner.plan.steps - learner.plan.start
+            if few < FEW_STEPS and run.config.train.minutes is not None:
+                say(f"only {few} steps fit into the time, too few to learn much: try more --minutes, or --preset tiny")
             if learner.step:
                 say(f"going on from step {learner.step:,}")
 
@@ -183,13 +187,16 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
             nonlocal clock, tokens, dev
             clock = clock if tokens else time.perf_counter()
             tokens += step.tokens
-            speed = tokens / max(1e-3, time.perf_counter() - clock)
+            elapsed = time.perf_counter() - clock
+            speed = f", {tokens / elapsed:,.0f} tokens/s" if elapsed > 0.5 else ""
+            if step.cut:
+                say(f"the time ran out: cut at step {step.step} of {step.planned}")
             if step.score is not None:
                 dev = f", dev {name} {step.score:.1f}"
                 if quiet:
                     losses = f"loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}"
-                    say(f"step {step.step}/{step.steps}: {losses}{dev}, {speed:,.0f} tokens/s")
-            words = f"loss {step.loss:.3f}{dev}, {speed:,.0f} tokens/s"
+                    say(f"step {step.step}/{step.steps}: {losses}{dev}{speed}")
+            words = f"loss {step.loss:.3f}{dev}{speed}"
             bar.update(task, completed=step.step, total=step.steps, description=words)
 
         yield show

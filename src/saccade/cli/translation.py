@@ -34,7 +34,8 @@ def translate_command(
     force: str | None,
     views: "Views",
 ) -> None:
-    if texts == ["-"] and file is None:
+    piped = not texts and file is None and not sys.stdin.isatty()
+    if piped or (texts == ["-"] and file is None):
         texts, file = [], Path("-")
     _check(texts, file, options, force, views)
     translator = load(*runs)
@@ -42,8 +43,8 @@ def translate_command(
         _check_writable(translator, name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
+    number = 0
     with _written(output) as out:
-        number = 0
         for chunk in _chunks(texts, file):
             if force is not None:
                 found = [translator.score(chunk[0], force)]
@@ -57,6 +58,8 @@ def translate_command(
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
+    if piped and not number:
+        raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
     if views.save is not None:
         _save(kept, views.save)
 
@@ -157,8 +160,9 @@ def _save(predictions: list[Prediction], path: Path) -> None:
 def _warn(number: int, done: Prediction) -> None:
     where = f"text {number}"
     if done.unknown:
-        listed = " ".join(repr(printable(u)) for u in dict.fromkeys(done.unknown))
-        say(f"{where}: unknown symbols {listed}")
+        kinds = list(dict.fromkeys(done.unknown))
+        listed = " ".join(repr(printable(u[:20])) for u in kinds[:10])
+        say(f"{where}: unknown symbols {listed}{f' and {len(kinds) - 10} more' if len(kinds) > 10 else ''}")
     if done.cut_source:
         say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")
     if done.cut_output:

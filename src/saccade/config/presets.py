@@ -102,14 +102,15 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     elif amount.spelt:
         size = "tiny" if amount.pairs < 2_000 or amount.passes(1000) < 2 else "small"
     else:
-        size = "small" if amount.pairs < 300_000 else "base"
+        little = amount.pairs < 5_000 or (amount.minutes is not None and amount.minutes < 3)
+        size = "tiny" if little else "small" if amount.pairs < 300_000 else "base"
     settings = {name: dict(part) for name, part in PRESETS[chosen][size].items()}
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
     settings["model"] |= {"family": chosen, "dropout": dropout}
     if amount.spelt:
-        settings["train"]["most_epochs"] = 2 * ENOUGH
+        settings["train"]["most_epochs"] = 4 * ENOUGH
     if passes < 2:
         settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
     kind = "words that are spelt" if amount.spelt else "sentences"
@@ -117,5 +118,5 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         chosen,
         size,
         settings,
-        f"{amount.pairs:,} pairs of {kind}, to be seen about {passes:.1f} times: dropout {dropout}",
+        f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {dropout}",
     )

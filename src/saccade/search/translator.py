@@ -87,6 +87,8 @@ class Translator:
         top_p, seed. `prefix` is what every output must begin with.
         """
         chosen = Options(**options)  # type: ignore[arg-type]
+        if not isinstance(texts, str | list) or any(not isinstance(t, str) for t in texts):
+            raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
         alone = isinstance(texts, str)
         found = self.translate([texts] if isinstance(texts, str) else texts, chosen, look, prefix)
         return found[0] if alone else found

@@ -14,6 +14,8 @@ COLOURS = (236, 238, 24, 31, 38, 51)  # of 256, from dim grey to bright cyan
 def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> str:
     """Rows are the tokens that were written, columns those of the source, in slices that fit the width."""
     weights = prediction.weights
+    if not prediction.source.strip():
+        return "(an empty text)"
     if weights is None:
         return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
     columns = [_cell(t.text) for t in prediction.source_tokens]

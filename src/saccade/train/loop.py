@@ -21,7 +21,7 @@ from saccade.search import Options
 from saccade.train.plan import Plan, Speed
 from saccade.train.run import Run, load_tensors, save_tensors
 
-MEASURED = 8  # steps that are timed, at least, to plan a budget in minutes; they are not part of the run
+MEASURED = 8  # steps that are timed, if they are quick, to plan a budget in minutes; they are not part of the run
 MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
 KEPT = 2  # checkpoints
 
@@ -40,6 +40,8 @@ class Progress:
     tokens: int  # real tokens of the target in that step
     dev_loss: float | None = None  # set when the dev set was looked at
     score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
+    planned: int = 0  # steps of the plan before it was cut
+    cut: bool = False  # the time ran out at this step
 
 
 def train(
@@ -103,7 +105,8 @@ class Learner:
                 f"saccade train --resume {self.run.path} --set train.learning_rate={self.config.learning_rate / 3:.1g}"
             )
         self._follow()
-        if self.deadline is not None and self.step < self.plan.last and time.perf_counter() > self.deadline:
+        late = self.deadline is not None and self.step < self.plan.last and time.perf_counter() > self.deadline
+        if late:
             self._end_here()
         if not self.plan.evaluates(self.step):
             return Progress(self.step, self.plan.last, loss, tokens)
@@ -121,7 +124,7 @@ class Learner:
                 self.board.add_scalar(name, value, self.step)
             self.board.flush()
         self.save()
-        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score)
+        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, self.plan.steps, late)
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -186,7 +189,10 @@ class Learner:
     def _plan(self, began: float | None) -> Plan:
         path = self.run.path / "plan.json"
         if path.exists():
-            return Plan.load(path)
+            plan = Plan.load(path)
+            if plan.threads is not None:
+                torch.set_num_threads(plan.threads)
+            return plan
         speed = None if self.config.minutes is None else self._measure(began)
         plan = Plan.make(self.config, len(self._epoch(0)), len({p.source for p in self.dev}), speed, self.step)
         plan.save(path)
@@ -198,14 +204,9 @@ class Learner:
         chance = torch.get_rng_state()
         model = copy.deepcopy(self.model)
         optimiser = _optimiser(model, self.config)
-        times: list[float] = []
         allowed = min(LONGEST, MEASURING * 60 * (self.config.minutes or 0))
-        for chosen in itertools.cycle(self._epoch(0)):
-            before = time.perf_counter()
-            _update(model, optimiser, self._batch(chosen), self.config, 1.0)
-            times.append(time.perf_counter() - before)
-            if len(times) >= MEASURED + 2 and time.perf_counter() - start > allowed:
-                break
+        threads, step = self._quickest(model, optimiser, allowed)
+        torch.set_num_threads(threads)
         self.average.eval()
         before = time.perf_counter()
         self._dev_loss()
@@ -217,8 +218,25 @@ class Learner:
         read, written = (lengths.mean() + 1 for lengths in self.dev_examples.lengths())
         source *= min(1.0, float(written / (2 * read + 20)))  # a model that knows nothing writes up to the limit
         torch.set_rng_state(chance)
-        step = sum(times[2:]) / len(times[2:])  # the first two warm up
-        return Speed(step, loss, source, time.perf_counter() - (start if began is None else began))
+        return Speed(step, loss, source, time.perf_counter() - (start if began is None else began), threads)
+
+    def _quickest(self, model: Model, optimiser: torch.optim.Optimizer, allowed: float) -> tuple[int, float]:
+        """Threads and seconds of a step: on a busy machine, or with a small model, one thread may outrun two by far."""
+        todo = itertools.cycle(self._epoch(0))
+        found = []
+        for threads in dict.fromkeys((1, torch.get_num_threads())):
+            torch.set_num_threads(threads)
+            times: list[float] = []
+            start = time.perf_counter()
+            while len(times) < 3 or (len(times) < MEASURED or time.perf_counter() - start < allowed / 2):
+                before = time.perf_counter()
+                _update(model, optimiser, self._batch(next(todo)), self.config, 1.0)
+                times.append(time.perf_counter() - before)
+                if len(times) >= 3 and time.perf_counter() - start > allowed:
+                    break
+            found.append((sum(times[1:]) / len(times[1:]), threads))  # the first warms up
+        step, threads = min(found)
+        return threads, step
 
     def _end_here(self) -> None:
         self.plan = self.plan.cut(self.step)

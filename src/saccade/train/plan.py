@@ -8,7 +8,7 @@ from pathlib import Path
 from saccade.config import TrainConfig
 
 VERSION = 1
-DEV_SOURCES = 500  # that are translated at each look at the dev set, if no budget asks for fewer
+DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
 LOOKING = 0.06  # share of a budget in minutes that may go into these looks
 FEWEST = 3000  # steps that a limit in epochs leaves to a small corpus
 SAFETY = 0.97  # share of the rest that is planned with: a machine is not equally fast all the time
@@ -22,6 +22,7 @@ class Speed:
     loss: float  # the loss of the whole dev set
     source: float  # one dev source, translated greedily
     before: float  # since the command began
+    threads: int | None = None  # with how many threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Plan:
     dev_sources: int = DEV_SOURCES
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     end: int | None = None  # the step at which it was cut, if it was
+    threads: int | None = None  # how many were quickest; the same on resume, since sums depend on it
     version: int = VERSION
 
     @classmethod
@@ -46,7 +48,7 @@ class Plan:
             budget = 60 * config.minutes - speed.before
             looks = LOOKING * budget / config.evaluations - speed.loss
             sources = min(sources, max(20, int(looks / max(speed.source, 1e-6))))
-            last = 3 * speed.source * min(dev, 2 * DEV_SOURCES)  # the report at the end, with a beam
+            last = 3 * speed.source * min(dev, DEV_SOURCES)  # the report at the end, with a beam
             looking = config.evaluations * (speed.loss + speed.source * sources) + min(last, 0.2 * budget)
             steps = int(SAFETY * (budget - looking) / speed.step)
             if config.most_epochs is not None:
@@ -56,7 +58,8 @@ class Plan:
         else:
             steps = config.steps or 1000
         steps = max(1, steps)
-        return cls(start + steps, max(1, math.ceil(steps / config.evaluations)), sources, start)
+        every = max(1, math.ceil(steps / config.evaluations))
+        return cls(start + steps, every, sources, start, threads=None if speed is None else speed.threads)
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
         """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""

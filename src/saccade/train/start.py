@@ -34,6 +34,8 @@ def start(
     """
     check(asked, preset)
     if output.exists() and not force:
+        if not (output / "config.toml").exists():
+            raise ValueError(f"{output}: exists already, and is no run of saccade; choose another folder")
         raise ValueError(
             f"{output}: exists already; choose another folder, go on with --resume {output}, or replace it with --force"
         )

@@ -1,0 +1,65 @@
+"""Recipes: every one is a config that can be read, and the demo is the recipe of the same name."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from saccade.config import RunConfig
+from saccade.config.manual import manual
+from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
+
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda p: p.stem)
+def test_a_recipe_can_be_read(path):
+    assert RunConfig.read(tomllib.loads(path.read_text()), str(path))
+
+
+def test_the_demo_is_its_recipe():
+    from saccade.cli.demo import SETTINGS
+
+    (recipe,) = (p for p in RECIPES if p.stem == "dates")
+    assert tomllib.loads(recipe.read_text()) == SETTINGS
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("preset", PRESETS["luong"])
+@pytest.mark.parametrize("spelt", [True, False])
+def test_every_preset_is_a_config(family, preset, spelt):
+    for pairs in (100, 10_000, 1_000_000):
+        picked = automatic(Amount(pairs, 10 * pairs, spelt, minutes=5), {}, family, preset)
+        assert RunConfig.read(picked.settings).model.family == family
+
+
+def test_a_family_is_picked_that_has_what_was_asked_for():
+    amount = Amount(10_000, 100_000, True, minutes=5)
+    assert automatic(amount, {}).family == "luong"
+    assert automatic(amount, {"norm": "post"}).family == "transformer"
+    assert automatic(amount, {"cell": "gru"}).family == "luong"
+    assert automatic(Amount(10_000, 100_000, False, minutes=5), {"score": "dot"}).family == "bahdanau"
+
+
+def test_the_more_often_a_pair_is_seen_the_more_dropout():
+    shares = [
+        automatic(Amount(8_000, 64_000, True, epochs=n), {}).settings["model"]["dropout"] for n in (1, 5, 30, 300)
+    ]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.1
+    assert shares[-1] == 0.4
+
+
+def test_the_manual_is_itself_a_config():
+    lines = [line.removeprefix("# ") for line in manual().splitlines() if line.startswith(("# ", "["))]
+    settings = [line for line in lines if line.startswith("[") or (" = " in line and "…" not in line.split(" = ")[1])]
+    section, read = "", {}
+    for line in settings:
+        if line.startswith("["):
+            section = line[1 : line.index("]")]
+            continue
+        key, _, value = line.partition(" = ")
+        read.setdefault(section, {})[key] = tomllib.loads(f"x = {value}")["x"]
+    read.pop("", None)
+    read["model"] = {k: v for k, v in read["model"].items() if k in ("family", "width", "dropout")}
+    assert RunConfig.read(read)
