@@ -75,7 +75,8 @@ def print_report(report: Report, console: Console) -> None:
         table = Table(f"{report.unit} in the source", "sources", main, "95% interval")
         for b in report.by_length:
             score, (low, high) = (b.exact, b.exact_interval) if report.symbols else (b.bleu, b.bleu_interval)
-            table.add_row(f"{b.first}–{b.last}", f"{b.sources:,}", f"{score:.1f}", f"{low:.1f} – {high:.1f}")
+            between = f"{b.first}–{b.last}" if b.last > b.first else f"{b.first}"
+            table.add_row(between, f"{b.sources:,}", f"{score:.1f}", f"{low:.1f} – {high:.1f}")
         console.print(table)
     if report.confusions:
         table = Table("wanted", "written", "times")

@@ -94,8 +94,9 @@ def _read_config(path: Path) -> Asked:
         raise ValueError(f"{path}: {error}") from None
     data = asked.get("data", {})
     for part in ("train", "dev"):
-        if part in data:
-            data[part] = [str(path.parent / f) if (path.parent / f).exists() else f for f in data[part]]
+        if isinstance(data, dict) and part in data:
+            files = [data[part]] if isinstance(data[part], str) else data[part]
+            data[part] = [str(path.parent / f) if (path.parent / f).exists() else f for f in files]
     return asked
 
 
@@ -169,7 +170,10 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
     steps = plan.steps - plan.start
     table.add_row("plan", f"{steps:,} steps, {steps / max(1, batches):.1f} epochs of {batches:,} batches")
     if run.config.train.minutes is not None:
-        table.add_row("time", f"{run.config.train.minutes:g} minutes in all")
+        table.add_row("time", f"{run.config.train.minutes:g} min in all")
+    else:
+        seconds = learner.seconds_per_step() * (plan.last - learner.step)
+        table.add_row("time", f"about {seconds / 60:.1f} min of training, if the machine stays as quick")
     Console(stderr=True).print(table)
 
 

@@ -115,9 +115,7 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
         {name: found.signature for name, found in text.items()},
         unit,
         _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
-        confusions([(o.split(), known[e.nearest].split()) for o, known, e in zip(outputs, wanted, tokens, strict=True)])
-        if symbols
-        else [],
+        _confusions(outputs, wanted) if symbols else [],
         {
             "sources": len(predictions),
             "references": sum(map(len, references)),
@@ -128,6 +126,17 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
         list(predictions),
         [list(known) for known in references],
     )
+
+
+def _confusions(outputs: list[str], wanted: list[list[str]]) -> list[tuple[str, str, int]]:
+    """Of symbols between blanks or, where outputs are single words, of their characters."""
+    words = sum(len(o.split()) for o in outputs) > 1.5 * len(outputs)
+    pairs = []
+    for output, known in zip(outputs, wanted, strict=True):
+        written: Sequence[str] = output.split() if words else output
+        targets: list[Sequence[str]] = [r.split() if words else r for r in known]
+        pairs.append((written, targets[edits(written, targets).nearest]))
+    return confusions(pairs)
 
 
 def share(total: NDArray[np.float64]) -> float:

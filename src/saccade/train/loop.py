@@ -220,6 +220,19 @@ class Learner:
         torch.set_rng_state(chance)
         return Speed(step, loss, source, time.perf_counter() - (start if began is None else began), threads)
 
+    def seconds_per_step(self) -> float:
+        """About how long a step takes, tried on a copy."""
+        chance = torch.get_rng_state()
+        model = copy.deepcopy(self.model)
+        optimiser = _optimiser(model, self.config)
+        times = []
+        for chosen in itertools.islice(itertools.cycle(self._epoch(0)), 3):
+            before = time.perf_counter()
+            _update(model, optimiser, self._batch(chosen), self.config, 1.0)
+            times.append(time.perf_counter() - before)
+        torch.set_rng_state(chance)
+        return min(times)
+
     def _quickest(self, model: Model, optimiser: torch.optim.Optimizer, allowed: float) -> tuple[int, float]:
         """Threads and seconds of a step: on a busy machine, or with a small model, one thread may outrun two by far."""
         todo = itertools.cycle(self._epoch(0))
