@@ -199,3 +199,13 @@ def test_a_coverage_penalty_ranks_by_what_was_looked_at(settings):
             seen = weights.mean((2, 3)).sum(1)[0][one.mask[0]].clamp(1e-9, 1)
             ranks.append(h.score / len(h.tokens) + 2.0 * seen.log().sum().item())
         assert ranks == pytest.approx(sorted(ranks, reverse=True), abs=1e-9)
+
+
+def test_what_is_never_written_is_not_written(model):
+    memory = model.encode(*sources())
+    limits = torch.tensor([6] * 3)
+    free = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3)
+    often = max((w for h in free for x in h for w in x.tokens if w != STOP), default=5)
+    found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3, never=[often])
+    assert not any(often in x.tokens for h in found for x in h)
+    assert all(h for h in found)

@@ -57,15 +57,19 @@ def beam_search(
     coverage_penalty: float = 0.0,
     prefix: Tensor | None = None,
     sampling: Sampling | None = None,
+    never: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each sentence, the best first: at most `beam` of them.
 
     Several models write as one: their probabilities are averaged. `limits` [B] is the most words a sentence may get.
     Hypotheses are ranked by their score over (their length)^length_penalty plus, for each place of the source,
     coverage_penalty · log(min(1, what was looked at it altogether)) (Wu et al. 2016). `prefix` [B, P] is what each must
-    begin with, PAD where it is free. With `sampling` the hypotheses are drawn, not sought.
+    begin with, PAD where it is free. With `sampling` the hypotheses are drawn, not sought. Words of `never` are not
+    written, however likely they are.
     """
-    search = _Search(models, memories, limits, start, stop, beam, length_penalty, coverage_penalty, prefix, sampling)
+    search = _Search(
+        models, memories, limits, start, stop, beam, length_penalty, coverage_penalty, prefix, sampling, never
+    )
     while search.running():
         search.step()
     return search.results()
@@ -89,10 +93,12 @@ class _Search:
         coverage_penalty: float,
         prefix: Tensor | None,
         sampling: Sampling | None,
+        never: Sequence[int],
     ) -> None:
         batch, device = len(limits), memories[0].keys.device
         self.models, self.stop, self.beam, self.penalty = models, stop, beam, penalty
         self.coverage_penalty, self.prefix, self.sampling = coverage_penalty, prefix, sampling
+        self.never = torch.tensor(list(never), dtype=torch.long, device=device)
         self.memories = list(memories)
         self.states: list[State] = [m.decoder.init(memory, beam) for m, memory in zip(models, memories, strict=True)]
         self.rows = torch.arange(batch, device=device)  # [b]: which sentences are still being written
@@ -146,6 +152,8 @@ class _Search:
         """What may come next: scores, which hypothesis each continues, and with which word."""
         log_probabilities = self._log_probabilities()  # [b, K, V]
         vocabulary, time = log_probabilities.shape[-1], self.words.shape[-1] - 1
+        if len(self.never):
+            log_probabilities = log_probabilities.index_fill(-1, self.never, -torch.inf)
         if self.prefix is not None and time < self.prefix.shape[1]:
             asked = self.prefix[:, time].view(-1, 1, 1)  # [b, 1, 1]
             other = (torch.arange(vocabulary, device=asked.device) != asked) & (asked != PAD)

@@ -9,7 +9,7 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from saccade.data import START, STOP, UNKNOWN, Tokeniser
+from saccade.data import PAD, START, STOP, UNKNOWN, Tokeniser
 from saccade.data.batches import pad
 from saccade.model import Memory, Model
 from saccade.search.beam import Hypothesis, Sampling, beam_search
@@ -178,6 +178,7 @@ class Translator:
             coverage_penalty=options.coverage_penalty,
             prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
             sampling=sampling,
+            never=(PAD, START, UNKNOWN),  # what no reader could read
         )
 
     def _look(
