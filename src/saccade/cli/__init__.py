@@ -209,7 +209,8 @@ def translate(
 ) -> None:
     """Write the target for each source: one line for each, in order."""
     with plainly():
-        from saccade.cli.translation import Options, Views, translate_command
+        from saccade.cli.translation import Views, translate_command
+        from saccade.search import Options
 
         options = Options(beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
         views = Views(as_json, alignments, show, save)

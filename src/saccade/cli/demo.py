@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 from saccade.cli.evaluation import print_score
-from saccade.cli.training import say, train_only
+from saccade.cli.training import train_only
+from saccade.cli.words import say
 from saccade.data import TASKS
 from saccade.evaluate import evaluate
 from saccade.see import page

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from saccade.cli.words import say
 from saccade.data import Corpus, Pair, Source
 from saccade.evaluate import Report, evaluate
 from saccade.search import Options, Translator
@@ -25,10 +26,6 @@ NAMES = {
 }
 TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
 SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: bool) -> None:

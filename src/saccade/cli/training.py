@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from saccade.cli.evaluation import print_samples, print_score
+from saccade.cli.words import say
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, UNKNOWN, Material
 from saccade.errors import UsageError
@@ -29,10 +30,6 @@ from saccade.train.start import load as load_material
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
 FEW_STEPS = 200  # a plan of fewer is not enough to learn anything
 REPORTED = 1000  # dev sources, at most, on which the final score is measured
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 def train_command(
@@ -182,7 +179,7 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
     """A bar in a terminal; elsewhere a line for each look at the dev set."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     quiet = not sys.stderr.isatty()
-    name = "exact" if run.config.target.kind in ("characters", "symbols") else "BLEU"
+    name = "exact" if run.config.target.spelt else "BLEU"
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task("training", total=None)
         clock, tokens, dev = time.perf_counter(), 0, ""

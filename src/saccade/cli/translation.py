@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from saccade.cli.words import say
 from saccade.data import UNKNOWN
 from saccade.errors import UsageError
 from saccade.search import Options, Translator
@@ -18,10 +19,6 @@ from saccade.see.terminal import printable
 from saccade.train import load
 
 CHUNK = 1024  # texts read, translated and written at a time
-
-
-def say(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 def translate_command(
@@ -167,6 +164,3 @@ def _warn(number: int, done: Prediction) -> None:
         say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")
     if done.cut_output:
         say(f"{where}: the output reached its limit and was cut")
-
-
-__all__ = ["Options", "Translator", "Views", "translate_command"]

@@ -75,6 +75,11 @@ class TokeniserConfig(Config):
     form: Literal["NFC", "NFD", "NFKC"] = Field("NFC", description="Unicode form; NFD takes Hangul apart into jamo.")
     lower: bool = Field(False, description="Whether upper case is read as lower case.")
 
+    @property
+    def spelt(self) -> bool:
+        """Whether words are spelt in these symbols, so that an output is right or wrong as a whole."""
+        return self.kind in ("characters", "symbols")
+
 
 Paths = Annotated[list[str], BeforeValidator(lambda paths: [paths] if isinstance(paths, str) else paths)]
 

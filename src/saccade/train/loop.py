@@ -148,7 +148,7 @@ class Learner:
         texts = list(known)[:sources]
         translator = self.run.translator([self.average])
         outputs = [p.text for p in translator.translate(texts, Options(beam=1), look=False)]
-        if self.run.config.target.kind in ("characters", "symbols"):
+        if self.run.config.target.spelt:
             right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
             return 100 * right / max(1, len(texts))
         return text_scores(outputs, [known[text] for text in texts], only=("bleu",))["bleu"].score

@@ -129,7 +129,7 @@ class Run:
             self.target,
             limit or self.config.model.longest_source or MOST_TOKENS,
             self.config.model.glances if layer is None else layer,
-            self.config.target.kind in ("characters", "symbols"),
+            self.config.target.spelt,
         )
 
     def _fill(self, model: Model, name: str) -> None:
@@ -169,7 +169,7 @@ class Run:
         model, notes = self.build(), self.notes()
         done = self.checkpoints()
         plan = Plan.load(self.path / "plan.json") if (self.path / "plan.json").exists() else None
-        spelt = self.config.target.kind in ("characters", "symbols")
+        spelt = self.config.target.spelt
         best = max(notes, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
         return {
             "family": self.config.model.family,

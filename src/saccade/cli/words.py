@@ -1,0 +1,7 @@
+"""Words go to stderr; stdout is for data."""
+
+import sys
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr)
