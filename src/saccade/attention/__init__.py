@@ -6,6 +6,7 @@ here, and so are the Transformer block and the differentiable dictionary made of
 and knows nothing of sentences, pictures or training.
 """
 
+from saccade.attention.dropout import Dropout
 from saccade.attention.functional import Glance, attend
 from saccade.attention.layer import Attention, Prepared
 from saccade.attention.positions import Learned, Rotary, Sinusoidal
@@ -14,6 +15,7 @@ from saccade.attention.transformer import Residual, TransformerBlock
 
 __all__ = [
     "Attention",
+    "Dropout",
     "Glance",
     "Learned",
     "Prepared",

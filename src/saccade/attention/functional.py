@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Size, Tensor
 
 from saccade.attention.checks import check_tensor
+from saccade.attention.dropout import drop
 from saccade.attention.masks import both, causal_mask, hide, read_mask
 from saccade.attention.normalisers import Normaliser, softmax
 from saccade.attention.scores import SCORES, Cosine, Custom, Dot, ScaledDot, Score, ScoreFunction
@@ -96,7 +97,8 @@ def look(
     `bias` is added to the scores; `focus` multiplies the weights after they were normalised. Both are [.., H, M, N].
     """
     exact = mask is None or mask.dtype is torch.bool  # the fused kernel rounds float masks
-    if how.fused and exact and not need_weights and bias is None and focus is None:
+    fused = how.fused and exact and not (dropout and query.is_cpu)  # on a CPU torch fuses nothing where it drops
+    if fused and not need_weights and bias is None and focus is None:
         if causal or not how.one_width or query.dim() != 4:
             return _fused(how.factor, query, keys, values, mask, causal, dropout), None
         return F.scaled_dot_product_attention(query, keys, values, mask, dropout, scale=how.factor), None
@@ -114,7 +116,7 @@ def look(
         weights = weights * focus
     if weights.dtype is not values.dtype:
         weights = weights.to(values.dtype)
-    dropped = F.dropout(weights, dropout) if dropout else weights
+    dropped = drop(weights, dropout)
     return dropped @ values, weights if need_weights else None
 
 

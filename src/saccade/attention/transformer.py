@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade.attention.dropout import Dropout
 from saccade.attention.functional import Glance
 from saccade.attention.layer import Attention, Prepared
 from saccade.attention.scores import ScoreFunction
@@ -32,7 +33,7 @@ class Residual(nn.Module):
             raise unknown("norm", norm, ("pre", "post"))
         self.pre = norm == "pre"
         self.norm = nn.LayerNorm(width)
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
 
     def before(self, x: Tensor) -> Tensor:
         """What the layer gets to see."""
@@ -105,7 +106,7 @@ class TransformerBlock(nn.Module):
         if cross:
             self.memory = attention(width if memory_width is None else memory_width, rotary=False)
             self.memory_residual = Residual(width, norm=norm, dropout=dropout)
-        self.think = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, width))
+        self.think = nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), Dropout(dropout), nn.Linear(hidden, width))
         self.think_residual = Residual(width, norm=norm, dropout=dropout)
 
     def forward(

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.attention import Attention, Glance, Prepared, TransformerBlock
+from saccade.attention import Attention, Dropout, Glance, Prepared, TransformerBlock
 from saccade.config import ModelConfig
 from saccade.model.encoders import position_code, transformer_block
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Dropout, Recurrent, each
+from saccade.model.recurrent import Recurrent, each
 
 Look = Tensor | None  # how somebody interferes with where a decoder looks
 
@@ -66,8 +66,8 @@ class Decoder(nn.Module):
         super().__init__()
         self.embed = nn.Embedding(vocabulary, embedding)
         nn.init.normal_(self.embed.weight, std=embedding**-0.5)
-        self.drop = nn.Dropout(config.dropout)
-        self.drop_words = Dropout(config.dropout) if config.variational else self.drop
+        self.drop = Dropout(config.dropout)
+        self.drop_words = Dropout(config.dropout, constant=config.variational)
         self.output = nn.Linear(output, vocabulary)
         nn.init.zeros_(self.output.bias)
         if config.tied:

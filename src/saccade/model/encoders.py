@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from saccade.attention import Learned, Sinusoidal, TransformerBlock
+from saccade.attention import Dropout, Learned, Sinusoidal, TransformerBlock
 from saccade.config import ModelConfig
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Dropout, Recurrent, each
+from saccade.model.recurrent import Recurrent, each
 
 
 class RecurrentEncoder(nn.Module):
@@ -40,8 +40,8 @@ class RecurrentEncoder(nn.Module):
         self.after = nn.ModuleList(
             nn.LayerNorm(config.width) if config.between_norm else nn.Identity() for _ in range(config.layers)
         )
-        self.drop = Dropout(config.dropout) if config.variational else nn.Dropout(config.dropout)
-        self.drop_summary = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout, constant=config.variational)
+        self.drop_summary = Dropout(config.dropout)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
         lengths = mask.sum(1)  # [B]
@@ -75,7 +75,7 @@ class TransformerEncoder(nn.Module):
         self.positions = position_code(config)
         self.blocks = nn.ModuleList(transformer_block(config, cross=False) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.drop = nn.Dropout(config.dropout)
+        self.drop = Dropout(config.dropout)
         self.scale = config.width**0.5
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Memory:

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade.attention import Dropout
 from saccade.config import Cell
 from saccade.config.model import CellNorm
 
@@ -45,7 +46,7 @@ class Recurrent(nn.Module):
         self.layers = nn.ModuleList(
             MODULES[cell](input_width if i == 0 else width, width, batch_first=True) for i in range(layers)
         )
-        self.drop = nn.Dropout(dropout)
+        self.drop = Dropout(dropout)
         for layer in each(self.layers, nn.RNNBase):
             _initialise(layer, forget_bias=cell == "lstm")
         self.norms = nn.ModuleList(Norms(norm, cell, width) for _ in range(layers)) if norm != "none" else None
@@ -179,13 +180,6 @@ class StepBatchNorm(nn.Module):
         else:
             mean, variance = kept[times], spread[times]
         return (x - mean) * (variance + 1e-5).rsqrt() * self.weight + self.bias
-
-
-class Dropout(nn.Dropout):
-    """Dropout of [B, T, D] that leaves out the same features at every word of a sentence (Gal & Ghahramani 2016)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * super().forward(torch.ones_like(x[:, :1])) if self.training and self.p else x
 
 
 def _initialise(layer: nn.RNNBase, forget_bias: bool) -> None:
