@@ -6,7 +6,7 @@ BIN := .venv/bin
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml setup.py src/saccade/attention/_additive.c
+.venv/installed: pyproject.toml setup.py $(wildcard src/saccade/attention/_*.c)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "saccade needs Python 3.11 or newer; try: make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --editable .

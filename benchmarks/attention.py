@@ -26,7 +26,7 @@ from torch import Tensor
 
 import saccade
 from saccade import Attention
-from saccade.attention import additive
+from saccade.attention import kernels
 
 Contenders = dict[str, Callable[[], object]]  # name → one run; the last is what the others are compared with
 
@@ -282,7 +282,7 @@ def measure_peak_here(key: str, name: str) -> float:
 def report(seconds: float) -> str:
     torch.set_num_threads(2)
     torch.manual_seed(0)
-    kernel = "compiled" if additive.compiled() else "not compiled: torch blocks"
+    kernel = "compiled" if kernels.compiled() else "not compiled: torch blocks"
     lines = [
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, {_processor()}, C kernel {kernel}.",
         "Shapes are (B, M, N, D).",

@@ -30,9 +30,9 @@ def test_looking_never_changes_the_answer(problem):
 @given(problem=problems(dtypes=[torch.float64]))
 def test_the_reference_is_the_truth(way, problem):
     context, weights = answer(problem)
-    library = None if way == "torch blocks" else additive._library
+    library = None if way == "torch blocks" else additive.library
     block = additive.BLOCK if way == "plain formula" else 1  # so small that nothing fits into one
-    with mock.patch.multiple(additive, BLOCK=block, _library=library):
+    with mock.patch.multiple(additive, BLOCK=block, library=library):
         glance, blind = problem.look(need_weights=True), problem.look()
     np.testing.assert_allclose(glance.weights.detach().numpy(), weights, atol=1e-10)
     np.testing.assert_allclose(glance.context.detach().numpy(), context, atol=1e-10)

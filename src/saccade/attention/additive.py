@@ -12,14 +12,14 @@ range of its type, torch takes the tanh in blocks that fit the cache. Whichever 
 """
 
 import ctypes
-import importlib.machinery
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from saccade.attention.kernels import library
 
 BLOCK = 512 * 1024  # elements: 2 MiB of fp32, the L2 caches of two cores
 PARALLEL = 64 * 1024  # elements: 10 µs of work; under this waking a thread costs more than it saves
@@ -96,25 +96,6 @@ def _blocks(query: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]
             yield *here, block.sigmoid_().mul_(2).sub_(1)  # torch's sigmoid is up to three times as fast as its tanh
 
 
-def _load() -> ctypes.CDLL | None:
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = Path(__file__).with_name("_additive" + suffix)
-        if path.exists():
-            try:
-                return ctypes.CDLL(str(path))
-            except OSError:  # built against libraries that are not here
-                return None
-    return None
-
-
-_library = _load()
-
-
-def compiled() -> bool:
-    """Whether the C kernel was built when saccade was installed."""
-    return _library is not None
-
-
 def _in_registers(query: Tensor, keys: Tensor, direction: Tensor) -> bool:
     """Whether the C kernel can take these; it trusts their sizes, so they are checked here, whoever calls."""
     (_, heads, _, width), groups = query.shape, query.shape[:2]
@@ -123,7 +104,7 @@ def _in_registers(query: Tensor, keys: Tensor, direction: Tensor) -> bool:
         raise ValueError(f"query, keys, direction: shapes {shapes}, expected [B, H, M, P], [B, H, N, P], [H, P]")
     if not query.dtype == keys.dtype == direction.dtype:
         raise ValueError(f"query, keys, direction: {query.dtype}, {keys.dtype}, {direction.dtype}; expected one dtype")
-    if _library is None or query.device.type != "cpu" or not query.numel() or not keys.numel():
+    if library is None or query.device.type != "cpu" or not query.numel() or not keys.numel():
         return False
     largest = torch.maximum(query.abs().amax(), keys.abs().amax())
     return bool(largest < RANGE[query.dtype])
@@ -134,7 +115,7 @@ def _run(name: str, tensors: tuple[Tensor, ...], sizes: tuple[int, ...]) -> None
     examples, heads, queries, keys, width = sizes
     threads = torch.get_num_threads() if math.prod(sizes) >= PARALLEL else 1
     real = "f32" if tensors[0].dtype is torch.float32 else "f64"
-    getattr(_library, f"saccade_additive_{name}_{real}")(
+    getattr(library, f"saccade_additive_{name}_{real}")(
         *[ctypes.c_void_p(t.data_ptr()) for t in tensors],
         *map(ctypes.c_int64, (examples * heads, heads, queries, keys, width)),
         ctypes.c_int(threads),

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from saccade.attention.checks import check_whole
 from saccade.attention.functional import Glance, How, check_memory, check_query, explain_dtype
 from saccade.attention.functional import look as look_once
+from saccade.attention.glance import can_glance
 from saccade.attention.local import Local, LocalKind
 from saccade.attention.masks import both, causal_mask, read_mask
 from saccade.attention.normalisers import NORMALISERS
@@ -141,6 +142,8 @@ class Attention(nn.Module):
         self.coverage_weight = nn.Parameter(torch.zeros(heads, 1, 1)) if coverage else None
         self.how = How.build(self.score, head_query, head_values, NORMALISERS[normalise], temperature)
         self.dropout = dropout
+        plain = self.score.has_kernel and heads == 1 and not (self.project or rotary or local or coverage)
+        self.in_one_call = plain and normalise == "softmax" and temperature == 1
 
     def prepare(self, keys: Tensor, values: Tensor | None = None, *, start: int = 0) -> Prepared:
         """Everything that does not depend on the query, to be computed once and asked at every step.
@@ -195,6 +198,11 @@ class Attention(nn.Module):
             raise ValueError(f"keys: prepared by another layer: heads and width {came}, expected {expected}")
         lead, queries = check_query(query, self.query_width, memory, kept[:-3])
         length = kept[-2]
+        score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
+        if self.in_one_call and not (need_weights or causal or self.training or look is not None):
+            at_once = score.glance(query, memory, values, mask) if can_glance(query, memory, values, mask) else None
+            if at_once is not None:
+                return Glance(at_once, None)
         if mask is not None:
             mask = read_mask(mask, lead, heads, queries, length)
         if look is not None:
@@ -222,7 +230,6 @@ class Attention(nn.Module):
             bias = self._coverage_bias(coverage, lead, queries, length)
         dropout = self.dropout if self.training else 0.0
 
-        score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
         asked = score.ask(query)
         context, weights = look_once(
             score, self.how, asked, memory, values, mask, causal, need_weights, dropout, bias, focus

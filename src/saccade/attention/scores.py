@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saccade.attention.additive import additive_scores
 from saccade.attention.checks import check_whole
+from saccade.attention.glance import glance
 from saccade.errors import unknown
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
@@ -28,6 +29,7 @@ class Score(nn.Module):
     """What the seven scores have in common: with nothing changed, this is the dot product."""
 
     dot_like = True  # a dot product, once both sides are prepared
+    has_kernel = False  # which goes straight to the context: `glance`
 
     def scale(self, width: int) -> float:
         """What that dot product is multiplied by."""
@@ -45,6 +47,10 @@ class Score(nn.Module):
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.mT  # [.., H, M, N]
+
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+        """The context [B, M, D] of query [B, M, Dq] and prepared keys, if there is a kernel, and it can."""
+        return None
 
 
 class Dot(Score):
@@ -93,7 +99,7 @@ class Cosine(Score):
 class Additive(Score):
     """vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015)."""
 
-    dot_like = False
+    dot_like, has_kernel = False, True
 
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
@@ -113,11 +119,14 @@ class Additive(Score):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
 
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+        return glance(self.ask(query), keys, self.direction, values, mask)
+
 
 class Concat(Score):
     """vᵀ tanh(W [q; k]): one matrix over the joined vector, which is the sum of what its two parts do."""
 
-    dot_like = False
+    dot_like, has_kernel = False, True
 
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
@@ -137,14 +146,18 @@ class Concat(Score):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
 
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+        return glance(self.ask(query), keys, self.direction, values, mask)
+
 
 class Location(Score):
     """(W q)_n (Luong et al. 2015): the query alone says which positions it wants."""
 
-    dot_like = False
+    dot_like, has_kernel = False, True
 
     def __init__(self, heads: int, query_width: int, max_length: int) -> None:
         super().__init__()
+        self.max_length = max_length
         self.weight = matrix(heads, query_width, max_length)
 
     def ask(self, query: Tensor) -> Tensor:
@@ -155,6 +168,11 @@ class Location(Score):
         if length > built:
             raise ValueError(f"keys: {length} positions, but score 'location' was built with max_length={built}")
         return query[..., :length] if length < built else query
+
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+        if keys.shape[-2] > self.max_length:
+            return None  # where they are compared, they are counted
+        return glance(query, None, self._parameters["weight"], values, mask)  # type: ignore[arg-type]
 
 
 class Custom(Score):
