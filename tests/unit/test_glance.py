@@ -13,11 +13,15 @@ from saccade.attention import glance as room
 from saccade.attention.glance import can_glance
 
 pytestmark = pytest.mark.skipif(room._kernel is None, reason="the C kernel was not compiled, or not for this processor")
-SCORES = ("additive", "concat", "location")
+SCORES = ("additive", "concat", "location", "dot", "scaled_dot", "general", "cosine")
 
 
 def build(score: str, width: int, keys: int, key_width: int | None = None, hidden: int = 7) -> Attention:
-    options = {"max_length": keys} if score == "location" else {"hidden": hidden}
+    options = {"max_length": keys} if score == "location" else {}
+    if score in ("additive", "concat"):
+        options["hidden"] = hidden
+    if score in ("dot", "scaled_dot", "cosine"):
+        key_width = width
     return Attention(width, key_width, score=score, **options).eval()
 
 
@@ -32,7 +36,7 @@ def without_kernel(layer: Attention, *inputs: object, **options: object) -> torc
 def test_it_sees_what_torch_sees(score, batch, queries, keys, width, key_width, hidden, spare, seed):
     torch.manual_seed(seed)
     layer = build(score, width, keys + spare % 9, key_width, hidden)
-    query, memory = torch.randn(batch, queries, width), torch.randn(batch, keys, key_width)
+    query, memory = torch.randn(batch, queries, width), torch.randn(batch, keys, layer.key_width)
     mask = torch.rand(batch, keys) < 0.7  # some rows may see nothing
     with torch.no_grad():
         prepared = layer.prepare(memory)
@@ -95,6 +99,7 @@ def test_threads_change_nothing(score):
             torch.set_num_threads(before)
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's own SDPA under vmap
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # of its own doing, where it traces
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize("score", SCORES)
@@ -121,8 +126,11 @@ def test_where_it_cannot_run_torch_does(score):
         assert torch.allclose(compiled(query, memory).context, expected, atol=1e-6)
     with torch.autograd.forward_ad.dual_level(), torch.no_grad():
         dual = torch.autograd.forward_ad.make_dual(query, torch.ones_like(query))
-        tangent = torch.autograd.forward_ad.unpack_dual(layer(dual, memory).context).tangent
-        assert tangent is not None
+        if layer.score.dot_like:  # an error of torch's, not a tangent lost in silence
+            with pytest.raises(NotImplementedError, match="forward AD"):
+                layer(dual, memory)
+        else:
+            assert torch.autograd.forward_ad.unpack_dual(layer(dual, memory).context).tangent is not None
     with FakeTensorMode(allow_non_fake_inputs=True) as fake, torch.no_grad():
         assert layer(fake.from_tensor(query), fake.from_tensor(memory)).context.shape == (4, 2, 8)
 

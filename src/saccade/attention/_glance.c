@@ -1,5 +1,6 @@
 /* One look in one call, for the steps of a decoder; glance.py calls it through ctypes.
  *
+ *   e[n] = factor Σ_p q[p] k[n,p]          dot and its like: without w
  *   e[n] = Σ_p w[p] tanh(q[p] + k[n,p])    additive and concat: q and k are projected, w is the direction
  *   e[n] = Σ_p w[p,n] q[p]                 location: without keys, w has L columns, of which the first N count
  *   c[d] = Σ_n softmax(e)[n] values[n,d]   over the places that the mask allows; 0 where it allows none
@@ -59,6 +60,16 @@ INLINE float sum_of(Floats x) {
     return sum;
 }
 
+INLINE float dot(const float *q, const float *k, int64_t P) {
+    Floats sums[2] = {}; /* one sum would wait for itself at every addition */
+    int64_t p = 0;
+    for (; p + 2 * LANES <= P; p += 2 * LANES)
+        for (int i = 0; i < 2; i++) sums[i] += at(q + p + i * LANES) * at(k + p + i * LANES);
+    float sum = sum_of(sums[0] + sums[1]);
+    for (; p < P; p++) sum += q[p] * k[p];
+    return sum;
+}
+
 INLINE float additive(const float *q, const float *k, const float *w, int64_t P) {
     Floats sum = {};
     int64_t p = 0;
@@ -96,11 +107,11 @@ INLINE void location(const float *q, const float *w, float e[ROWS][LONGEST + LAN
 
 /* One query; without keys, its scores are in e. */
 static void look(const float *q, const float *keys, const float *w, const uint8_t *mask, const float *values,
-                 float *restrict e, float *restrict context, int64_t N, int64_t P, int64_t D) {
+                 float *restrict e, float *restrict context, int64_t N, int64_t P, int64_t D, float factor) {
     float best = -__builtin_inff(), sum = 0;
     for (int64_t n = 0; n < N; n++) {
         if (mask && !mask[n]) continue;
-        if (keys) e[n] = additive(q, keys + n * P, w, P);
+        if (keys) e[n] = w ? additive(q, keys + n * P, w, P) : factor * dot(q, keys + n * P, P);
         if (!(e[n] <= best)) best = e[n]; /* so that NaN gets through */
     }
     for (int64_t n = N; n % LANES; n++) e[n] = 0;
@@ -131,7 +142,8 @@ static void look(const float *q, const float *keys, const float *w, const uint8_
 int saccade_glance_runs(void) { return RUNS; }
 
 void saccade_glance(const float *q, const float *keys, const float *w, const uint8_t *mask, const float *values,
-                    float *context, int64_t B, int64_t M, int64_t N, int64_t P, int64_t D, int64_t L, int threads) {
+                    float *context, int64_t B, int64_t M, int64_t N, int64_t P, int64_t D, int64_t L, float factor,
+                    int threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t first = 0; first < B * M; first += ROWS) {
         const int64_t rows = B * M - first < ROWS ? B * M - first : ROWS;
@@ -140,7 +152,7 @@ void saccade_glance(const float *q, const float *keys, const float *w, const uin
         for (int64_t row = first; row < first + rows; row++) {
             const int64_t b = row / M;
             look(q + row * P, keys ? keys + b * N * P : 0, w, mask ? mask + b * N : 0, values + b * N * D,
-                 e[row - first], context + row * D, N, P, D);
+                 e[row - first], context + row * D, N, P, D, factor);
         }
     }
 }

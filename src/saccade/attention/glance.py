@@ -24,7 +24,7 @@ def _find() -> Callable[..., None] | None:
     if library is None or not library.saccade_glance_runs():
         return None
     function = library.saccade_glance
-    function.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 6 + [ctypes.c_int]
+    function.argtypes = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 6 + [ctypes.c_float, ctypes.c_int]
     function.restype = None
     return function
 
@@ -53,12 +53,20 @@ def can_glance(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None)
     )
 
 
-def glance(query: Tensor, keys: Tensor | None, weight: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+def glance(
+    query: Tensor,
+    keys: Tensor | None,
+    weight: Tensor | None,
+    values: Tensor,
+    mask: Tensor | None,
+    factor: float = 1.0,
+) -> Tensor | None:
     """The context [B, M, D] of `query` [B, M, P], or None where somebody maps it, or the weights are of another type.
 
-    With keys, `weight` is the direction [P] of additive attention; without, the matrix [P, at least N] of location.
+    The score is a dot product with the keys, times `factor`; or additive, with `weight` [P] for its direction; or,
+    without keys, location, with `weight` [P, at least N].
     """
-    if weight.dtype is not FLOAT or query.dtype is not FLOAT or not weight.is_contiguous():
+    if weight is not None and (weight.dtype is not FLOAT or not weight.is_contiguous()):
         return None
     batch, queries, width = query.shape
     length, value_width = values.shape[-2:]
@@ -68,11 +76,11 @@ def glance(query: Tensor, keys: Tensor | None, weight: Tensor, values: Tensor, m
         _kernel(  # type: ignore[misc]  # there is one, or nobody would call this
             query.data_ptr(),
             None if keys is None else keys.data_ptr(),
-            weight.data_ptr(),
+            None if weight is None else weight.data_ptr(),
             None if mask is None else mask.data_ptr(),
             values.data_ptr(),
             context.data_ptr(),
-            *(batch, queries, length, width, value_width, weight.shape[-1], threads),
+            *(batch, queries, length, width, value_width, 0 if weight is None else weight.shape[-1], factor, threads),
         )
     except RuntimeError:  # under vmap and its like
         return None

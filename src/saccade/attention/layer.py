@@ -143,7 +143,7 @@ class Attention(nn.Module):
         self.how = How.build(self.score, head_query, head_values, NORMALISERS[normalise], temperature)
         self.dropout = dropout
         plain = self.score.has_kernel and heads == 1 and not (self.project or rotary or local or coverage)
-        self.in_one_call = plain and normalise == "softmax" and temperature == 1
+        self.in_one_call = plain and normalise == "softmax" and (self.score.dot_like or temperature == 1)
 
     def prepare(self, keys: Tensor, values: Tensor | None = None, *, start: int = 0) -> Prepared:
         """Everything that does not depend on the query, to be computed once and asked at every step.
@@ -200,7 +200,11 @@ class Attention(nn.Module):
         length = kept[-2]
         score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
         if self.in_one_call and not (need_weights or causal or self.training or look is not None):
-            at_once = score.glance(query, memory, values, mask) if can_glance(query, memory, values, mask) else None
+            at_once = (
+                score.glance(query, memory, values, mask, self.how.factor)
+                if can_glance(query, memory, values, mask)
+                else None
+            )
             if at_once is not None:
                 return Glance(at_once, None)
         if mask is not None:

@@ -23,13 +23,14 @@ from saccade.attention.glance import glance
 from saccade.errors import unknown
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
+FEW = 8  # queries, such as the hypotheses of a beam
 
 
 class Score(nn.Module):
     """What the seven scores have in common: with nothing changed, this is the dot product."""
 
     dot_like = True  # a dot product, once both sides are prepared
-    has_kernel = False  # which goes straight to the context: `glance`
+    has_kernel = True  # which goes straight to the context: `glance`
 
     def scale(self, width: int) -> float:
         """What that dot product is multiplied by."""
@@ -48,9 +49,11 @@ class Score(nn.Module):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.mT  # [.., H, M, N]
 
-    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
-        """The context [B, M, D] of query [B, M, Dq] and prepared keys, if there is a kernel, and it can."""
-        return None
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, factor: float) -> Tensor | None:
+        """The context [B, M, D] of query [B, M, Dq] and prepared keys, if the kernel can."""
+        if query.shape[1] > FEW:
+            return None  # torch multiplies matrices faster
+        return glance(self.ask(query), keys, None, values, mask, factor)
 
 
 class Dot(Score):
@@ -99,7 +102,7 @@ class Cosine(Score):
 class Additive(Score):
     """vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015)."""
 
-    dot_like, has_kernel = False, True
+    dot_like = False
 
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
@@ -119,14 +122,14 @@ class Additive(Score):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
 
-    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, factor: float) -> Tensor | None:
         return glance(self.ask(query), keys, self.direction, values, mask)
 
 
 class Concat(Score):
     """vᵀ tanh(W [q; k]): one matrix over the joined vector, which is the sum of what its two parts do."""
 
-    dot_like, has_kernel = False, True
+    dot_like = False
 
     def __init__(self, heads: int, query_width: int, key_width: int, hidden: int) -> None:
         super().__init__()
@@ -146,14 +149,14 @@ class Concat(Score):
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         return additive_scores(query, keys, self.direction)
 
-    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, factor: float) -> Tensor | None:
         return glance(self.ask(query), keys, self.direction, values, mask)
 
 
 class Location(Score):
     """(W q)_n (Luong et al. 2015): the query alone says which positions it wants."""
 
-    dot_like, has_kernel = False, True
+    dot_like = False
 
     def __init__(self, heads: int, query_width: int, max_length: int) -> None:
         super().__init__()
@@ -169,16 +172,16 @@ class Location(Score):
             raise ValueError(f"keys: {length} positions, but score 'location' was built with max_length={built}")
         return query[..., :length] if length < built else query
 
-    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor | None:
+    def glance(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, factor: float) -> Tensor | None:
         if keys.shape[-2] > self.max_length:
             return None  # where they are compared, they are counted
-        return glance(query, None, self._parameters["weight"], values, mask)  # type: ignore[arg-type]
+        return glance(query, None, self._parameters["weight"], values, mask)
 
 
 class Custom(Score):
     """Any callable (Q [.., M, Dq], K [.., N, Dk]) → [.., M, N]."""
 
-    dot_like = False
+    dot_like = has_kernel = False
 
     def __init__(self, function: ScoreFunction) -> None:
         super().__init__()
