@@ -63,3 +63,9 @@ def test_every_public_name_is_there():
 @pytest.mark.parametrize("name", saccade.__all__)
 def test_every_public_name_has_a_docstring(name):
     assert getattr(saccade, name).__doc__
+
+
+def test_sampling_does_not_search(tmp_path):
+    ran = run("translate", tmp_path, "text", "--sample", "--beam", "3")
+    assert ran.returncode == 2
+    assert ran.stderr.strip().splitlines()[-1].endswith("--sample draws in place of searching; leave out one of them")

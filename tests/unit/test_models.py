@@ -214,3 +214,20 @@ def test_weights_looked_at_twice_change_nothing(model):
         return
     again = model.decoder(memory, targets, need_weights=True, look=free.weights[:, :, 0, 0])
     assert_equal(again.hidden, free.hidden)
+
+
+def test_two_readings_that_agree_cost_nothing_and_two_that_do_not_cost_something():
+    torch.manual_seed(0)
+    pairs = (torch.randint(4, 9, (3, 5)), torch.ones(3, 5, dtype=torch.bool), *torch.randint(4, 9, (2, 3, 4)))
+    real = torch.tensor([4, 2, 3])[:, None] > torch.arange(4)
+    for dropout in (0.0, 0.5):
+        model = build(ModelConfig.read({"family": "luong", "width": 8, "dropout": dropout}), 9, 9).double().train()
+        torch.manual_seed(1)
+        loss = model(*pairs, real, 0.1, 0.0, 5.0)
+        torch.manual_seed(1)
+        without = model(*pairs, real, 0.1, 0.0, 1e-12)  # the same two readings, hardly asked to agree
+        if dropout:
+            assert loss > without + 1e-3
+        else:
+            torch.testing.assert_close(loss, model(*pairs, real, 0.1))
+            assert loss == without

@@ -201,6 +201,14 @@ def test_a_coverage_penalty_ranks_by_what_was_looked_at(settings):
         assert ranks == pytest.approx(sorted(ranks, reverse=True), abs=1e-9)
 
 
+def test_a_coverage_penalty_without_attention_is_said_to_be_useless():
+    model = make({"family": "seq2seq"})
+    with pytest.raises(ValueError, match="without attention covers nothing"):
+        beam_search(
+            [model], [model.encode(*sources())], torch.tensor([6] * 3), start=START, stop=STOP, coverage_penalty=1
+        )
+
+
 def test_what_is_never_written_is_not_written(model):
     memory = model.encode(*sources())
     limits = torch.tensor([6] * 3)

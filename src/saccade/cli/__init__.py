@@ -179,7 +179,10 @@ def translate(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
+    beam: Annotated[
+        int | None,
+        typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5"),
+    ] = None,
     nbest: Annotated[
         int, typer.Option(min=1, max=100, help="How many outputs for each text, as lines of number, score and text.")
     ] = 1,
@@ -212,7 +215,9 @@ def translate(
         from saccade.cli.translation import Views, translate_command
         from saccade.search import Options
 
-        options = Options(beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
+        if sample and beam is not None:
+            raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
+        options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
         views = Views(as_json, alignments, show, save)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 

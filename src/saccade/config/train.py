@@ -39,6 +39,10 @@ class TrainConfig(Config):
     scheduled_sampling: Share = Field(
         0.0, description="Share of the words, at the end, that are the model's own choice in place of the true ones."
     )
+    consistency: NonNegativeFloat = Field(
+        0.0,
+        description="Read each pair twice, with other things dropped, and ask both readings to agree this much: R-Drop.",
+    )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
         0.99, description="How slowly the weights that are kept follow those that learn; 0: they are the same."

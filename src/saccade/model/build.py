@@ -30,12 +30,18 @@ class Model(nn.Module):
         real: Tensor,
         smoothing: float = 0.0,
         sampling: float = 0.0,
+        consistency: float = 0.0,
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
         With `sampling`, that share of the given words is replaced by the model's own choice (Bengio et al. 2015); the
         choices come from one reading of the true words (Mihaylova & Martins 2019), so that every family can do it.
+
+        With `consistency`, each pair is read twice, and the two readings, from which dropout left out other things, are
+        also asked to agree (Liang et al. 2021, R-Drop; this is their α). The loss is then the mean of the two.
         """
+        if consistency:
+            tokens, mask, given, wanted, real = (torch.cat([x, x]) for x in (tokens, mask, given, wanted, real))
         memory = self.encode(tokens, mask)
         if sampling:
             with torch.no_grad():
@@ -44,7 +50,12 @@ class Model(nn.Module):
             given = torch.cat([given[:, :1], torch.where(own, chosen[:, :-1], given[:, 1:])], 1)
         hidden = self.decoder(memory, given).hidden  # [B, T, D]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
-        return F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
+        loss = F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
+        if not consistency:
+            return loss
+        one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
+        apart = ((one.exp() - other.exp()) * (one - other)).sum()  # KL(p‖q) + KL(q‖p)
+        return (loss + consistency / 2 * apart) / 2
 
 
 def build(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, shared: bool = False) -> Model:

@@ -187,7 +187,9 @@ class _Search:
             step = model.decoder.step(memory, state, self.words[:, :, -1], need_weights=self.coverage_penalty > 0)
             self.states[i] = step.state
             said.append(step.logits.log_softmax(-1))
-            if step.weights is not None and self.coverage_penalty:
+            if self.coverage_penalty:
+                if step.weights is None:
+                    raise ValueError("coverage_penalty: a model without attention covers nothing; leave it out")
                 looked.append(step.weights.mean((2, 3)))  # [b, K, N]
         if looked:
             self.seen = self.seen + torch.stack(looked).mean(0)

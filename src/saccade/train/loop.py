@@ -316,7 +316,8 @@ def _update(
     model.train()
     optimiser.zero_grad(set_to_none=True)
     sampling = config.scheduled_sampling * progress
-    total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, config.label_smoothing, sampling)
+    told = (config.label_smoothing, sampling, config.consistency)
+    total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
     tokens = int(batch.real.sum())
     loss = total / tokens
     loss.backward()
