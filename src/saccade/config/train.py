@@ -41,7 +41,7 @@ class TrainConfig(Config):
     )
     consistency: NonNegativeFloat = Field(
         0.0,
-        description="Read each pair twice, with other things dropped, and ask both readings to agree this much: R-Drop.",
+        description="Read each pair twice, other things dropped each time, and ask both to agree this much: R-Drop.",
     )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
