@@ -16,7 +16,7 @@ from saccade.attention import Attention, Dropout, Glance, Prepared, TransformerB
 from saccade.config import ModelConfig
 from saccade.model.encoders import position_code, transformer_block
 from saccade.model.memory import Memory
-from saccade.model.recurrent import Recurrent, each
+from saccade.model.recurrent import Ahead, Recurrent, each
 
 Look = Tensor | None  # how somebody interferes with where a decoder looks
 
@@ -182,8 +182,9 @@ class BahdanauDecoder(Decoder):
         state = self.init(memory)
         cells, seen = state["cells"], state.tensors
         states, contexts, weights = [], [], []
-        for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
-            hidden, cells, glance, seen = self._read(memory, word, cells, seen, time, need_weights, _at(look, time))
+        ahead = self.cells.ahead(words)
+        for time in range(words.shape[1]):  # truly sequential: each query is the state before
+            hidden, cells, glance, seen = self._read(memory, ahead, cells, seen, time, need_weights, _at(look, time))
             states.append(hidden)
             contexts.append(glance.context)
             weights.append(_layers(glance.weights))
@@ -192,7 +193,7 @@ class BahdanauDecoder(Decoder):
     def _read(
         self,
         memory: Memory,
-        words: Tensor,
+        words: Tensor | Ahead,
         cells: Tensor,
         seen: dict[str, Tensor],
         time: int,
@@ -201,7 +202,7 @@ class BahdanauDecoder(Decoder):
     ) -> tuple[Tensor, Tensor, Glance, dict[str, Tensor]]:
         query = cells[..., -1, 0, :]  # [B, K, D]: the top layer's hidden state
         glance, seen = _look(self.attention, query, memory, seen, need_weights, look)
-        hidden, cells = self.cells.step(torch.cat([words, glance.context], -1), cells, time)  # [B, K, D]
+        hidden, cells = _step(self.cells, words, glance.context, cells, time)  # [B, K, D]
         return hidden, cells, glance, seen
 
     def _output(self, hidden: Tensor, context: Tensor, words: Tensor) -> Tensor:
@@ -251,17 +252,23 @@ class LuongDecoder(Decoder):
             )
             return Outputs(torch.tanh(self.join(torch.cat([glance.context, hidden], -1))), _layers(glance.weights))
         outputs, weights = [], []
+        ahead = self.cells.ahead(words) if self.feed else None
         for time, word in enumerate(words.split(1, dim=1)):
-            output, tensors, glance = self._write(memory, word, tensors, time, need_weights, _at(look, time))
+            output, tensors, glance = self._write(memory, ahead or word, tensors, time, need_weights, _at(look, time))
             outputs.append(output)
             weights.append(_layers(glance.weights))
         return Outputs(torch.cat(outputs, 1), _join(weights))
 
     def _write(
-        self, memory: Memory, words: Tensor, tensors: dict[str, Tensor], time: int, need_weights: bool, look: Look
+        self,
+        memory: Memory,
+        words: Tensor | Ahead,
+        tensors: dict[str, Tensor],
+        time: int,
+        need_weights: bool,
+        look: Look,
     ) -> tuple[Tensor, dict[str, Tensor], Glance]:
-        given = torch.cat([words, tensors["fed"]], -1) if self.feed else words
-        hidden, cells = self.cells.step(given, tensors["cells"], time)  # [B, K, D]
+        hidden, cells = _step(self.cells, words, tensors.get("fed"), tensors["cells"], time)  # [B, K, D]
         glance, seen = _look(self.attention, hidden, memory, tensors, need_weights, look)
         output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))  # [B, K, D]
         return output, {"cells": cells, **({"fed": self.drop(output)} if self.feed else {}), **seen}, glance
@@ -371,6 +378,16 @@ def _first_coverage(attention: Attention, memory: Memory, hypotheses: int) -> di
         return {}
     batch, length = memory.mask.shape
     return {"seen": memory.keys.new_zeros(batch, hypotheses, attention.heads, length)}
+
+
+def _step(
+    cells: Recurrent, words: Tensor | Ahead, beside: Tensor | None, state: Tensor, time: int
+) -> tuple[Tensor, Tensor]:
+    """One step of cells that take in a word [B, K, E] and, beside it, something that only the last step could know."""
+    if isinstance(words, Ahead):
+        assert beside is not None
+        return cells.step(beside, state, time, words)
+    return cells.step(words if beside is None else torch.cat([words, beside], -1), state, time)
 
 
 def _repeat(x: Tensor, hypotheses: int) -> Tensor:

@@ -1,6 +1,6 @@
 """Recurrent layers, over a whole sentence at once or one word at a time."""
 
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -74,16 +74,32 @@ class Recurrent(nn.Module):
             x = self._between(i, x, y)
         return x, torch.stack(ends, 1)
 
-    def step(self, x: Tensor, state: Tensor, time: int = 0) -> tuple[Tensor, Tensor]:
-        """One word, the `time`-th from 0: x [.., Dx], state [.., L, S, D] → output [.., D], state."""
+    def ahead(self, words: Tensor) -> "Ahead":
+        """What known words [B, T, E] will bring to the first layer, beside an input that each step has yet to find."""
+        weight, _, bias, _ = _weights(each(self.layers, nn.RNNBase)[0])
+        own, rest = weight.tensor_split([words.shape[-1]], 1)
+        brought = F.linear(words, own, bias if self.norms is None else None)  # [B, T, gates]
+        return Ahead(brought.unbind(1), rest)
+
+    def step(self, x: Tensor, state: Tensor, time: int = 0, ahead: "Ahead | None" = None) -> tuple[Tensor, Tensor]:
+        """One word, the `time`-th from 0: x [.., Dx], state [.., L, S, D] → output [.., D], state.
+
+        With `ahead`, x is only what the word does not bring.
+        """
         lead = x.shape[:-1]
         x, flat = x.flatten(0, -2), state.reshape(-1, *state.shape[-3:])  # [R, Dx], [R, L, S, D]
         ends = []
         for i, layer in enumerate(each(self.layers, nn.RNNBase)):
             weights = _weights(layer)
+            if ahead is not None and i == 0:  # in place of the bias: it is added, whatever its shape
+                bias = ahead.brought[time] if self.norms is None else weights[2]
+                weights = (ahead.weight, weights[1], bias, weights[3])
             if self.norms is not None:
                 norms = each(self.norms, Norms)[i]
-                given = norms.input(F.linear(x, weights[0]).unsqueeze(1), time).squeeze(1) + weights[2]
+                given = F.linear(x, weights[0])  # [R, gates]
+                if ahead is not None and i == 0:
+                    given = given + ahead.brought[time]
+                given = norms.input(given.unsqueeze(1), time).squeeze(1) + weights[2]
                 end = self._step_normed(norms, layer, given, flat[:, i], time)
                 hidden = end[:, 0]
             elif self.cell == "lstm":
@@ -132,6 +148,13 @@ class Recurrent(nn.Module):
         if self.residual and i > 0:
             y = y + x
         return self.drop(y) if i + 1 < len(self.layers) else y
+
+
+class Ahead(NamedTuple):
+    """The share of a cell's input that is known for a whole sentence, in one product; the rest comes step by step."""
+
+    brought: tuple[Tensor, ...]  # T times [B, gates]: W_words x, with the bias unless that follows a normalisation
+    weight: Tensor  # [gates, Dx − E]: for the rest of the input
 
 
 class Norms(nn.Module):
