@@ -168,47 +168,62 @@ def info(
         info_command(run, as_json)
 
 
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
+]
+Beam = Annotated[
+    int | None, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5")
+]
+NBest = Annotated[
+    int, typer.Option(min=1, max=100, help="How many outputs for each, as lines of number, score and text.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
+Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
+Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt.")]
+LengthPenalty = Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")]
+Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
+Temperature = Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")]
+TopK = Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")]
+TopP = Annotated[float, typer.Option(help="Sampling: only among the likeliest words of this share.")]
+Seed = Annotated[int, typer.Option(help="Sampling: another seed, other outputs.")]
+Prefix = Annotated[str, typer.Option(help="What every output must begin with.")]
+Force = Annotated[
+    str | None,
+    typer.Option(metavar="TARGET", help="Score this target, and show its glances, instead of searching."),
+]
+With = Annotated[
+    list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
+]
+
+
 @app.command()
 def translate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
+    run: RunFolder,
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="What to translate.")] = None,
     input_file: Annotated[
         Path | None, typer.Option("--input", metavar="FILE", help="A text a line; - reads standard input.")
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
-    ] = None,
-    beam: Annotated[
-        int | None,
-        typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5"),
-    ] = None,
-    nbest: Annotated[
-        int, typer.Option(min=1, max=100, help="How many outputs for each text, as lines of number, score and text.")
-    ] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")] = False,
+    output: Output = None,
+    beam: Beam = None,
+    nbest: NBest = 1,
+    as_json: Json = False,
     alignments: Annotated[
         bool, typer.Option(help="After each output a tab and i-j: its word j came from the text's word i, from 0.")
     ] = False,
-    show: Annotated[bool, typer.Option(help="Draw where each word looked.")] = False,
-    save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt.")
-    ] = None,
-    length_penalty: Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")] = 1.0,
+    show: Show = False,
+    save: Save = None,
+    length_penalty: LengthPenalty = 1.0,
     coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
-    sample: Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")] = False,
-    temperature: Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")] = 1.0,
-    top_k: Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")] = 0,
-    top_p: Annotated[float, typer.Option(help="Sampling: only among the likeliest words of this share.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Sampling: another seed, other outputs.")] = 0,
-    prefix: Annotated[str, typer.Option(help="What every output must begin with.")] = "",
-    force: Annotated[
-        str | None,
-        typer.Option(metavar="TARGET", help="Score this target, and show its glances, instead of searching."),
-    ] = None,
-    together: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
-    ] = None,
+    sample: Sample = False,
+    temperature: Temperature = 1.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+    prefix: Prefix = "",
+    force: Force = None,
+    together: With = None,
 ) -> None:
     """Write the target for each source: one line for each, in order."""
     with plainly():
@@ -220,6 +235,41 @@ def translate(
         options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
         views = Views(as_json, alignments, show, save)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
+
+
+@app.command()
+def caption(
+    run: RunFolder,
+    pictures: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="Pictures to describe.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--input", metavar="FOLDER", help="All pictures of a folder, by their names.")
+    ] = None,
+    output: Output = None,
+    beam: Beam = None,
+    nbest: NBest = 1,
+    as_json: Json = False,
+    show: Show = False,
+    save: Save = None,
+    length_penalty: LengthPenalty = 1.0,
+    sample: Sample = False,
+    temperature: Temperature = 1.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
+    prefix: Prefix = "",
+    force: Force = None,
+    together: With = None,
+) -> None:
+    """Say what is in each picture, or read what is written there: one line for each, in order."""
+    with plainly():
+        from saccade.cli.translation import Views, caption_command
+        from saccade.search import Options
+
+        if sample and beam is not None:
+            raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
+        options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
+        views = Views(as_json, False, show, save)
+        caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 
 @contextmanager

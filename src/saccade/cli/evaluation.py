@@ -23,7 +23,20 @@ NAMES = {
     "wer": "WER (outputs not exact)",
     "per": "PER (tokens wrong)",
     "cer": "CER (characters wrong)",
+    "bleu1": "BLEU-1",
+    "bleu2": "BLEU-2",
+    "bleu3": "BLEU-3",
+    "bleu4": "BLEU-4",
+    "rouge_l": "ROUGE-L",
+    "cider": "CIDEr-D",
+    "true": "true of the picture",
+    "true_unseen": "the same, with pairs unseen in training",
+    "pointing": "looks at what it names",
+    "pointing_chance": "the same, by chance",
+    "mass": "attention on what it names",
+    "mass_chance": "the same, by chance",
 }
+CAPTIONS = tuple(NAMES)[7:]
 TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
 SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
 
@@ -58,7 +71,7 @@ def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: 
 
 
 def print_report(report: Report, console: Console) -> None:
-    names = SYMBOLS if report.symbols else TEXT
+    names = [*(n for n in CAPTIONS if n in report.scores), *(SYMBOLS if report.symbols else TEXT)]
     table = Table("", "score", "95% interval", title=_title(report), title_justify="left")
     for name in names:
         ends = report.intervals.get(name)

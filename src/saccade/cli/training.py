@@ -17,7 +17,7 @@ from rich.table import Table
 from saccade.cli.evaluation import print_samples, print_score
 from saccade.cli.words import say
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, UNKNOWN, Material
+from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material
 from saccade.errors import UsageError
 from saccade.evaluate import evaluate
 from saccade.search import Options
@@ -130,7 +130,10 @@ def _reopened(path: Path, asked: Asked) -> Run:
 
 def train_only(run: Run, material: Material, began: float) -> None:
     """Trains it, with a table before and a bar on the way."""
+    known = len(material.skipped.skipped)
     examples = material.examples(run.source, run.target)
+    for line in Corpus(skipped=material.skipped.skipped[known:]).report():
+        say(line)
     with _stoppable() as asked_to_stop, _progress(run) as bar:
 
         def ready(learner: Learner) -> None:
@@ -155,8 +158,11 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
     table = Table(show_header=False, title=str(run.path), title_justify="left")
     table.add_row("pairs", f"{material.count:,} to learn from, {len(material.dev):,} held back")
     for side, found in zip(("source", "target"), lengths, strict=True):
+        if isinstance(run.source, Frame) and side == "source":
+            table.add_row(side, run.reads())
+            continue
         config = run.config.source if side == "source" else run.config.target
-        tokens = run.source if side == "source" else run.target
+        tokens = run.target if side == "target" or isinstance(run.source, Frame) else run.source
         middle, most = (int(statistics.median(found.tolist())), int(found.max())) if len(found) else (0, 0)
         table.add_row(side, f"{config.kind}, {len(tokens):,} symbols; texts of {middle} in the middle, {most} at most")
     parameters = sum(p.numel() for p in learner.model.parameters())

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from saccade.cli.words import say
-from saccade.data import UNKNOWN
+from saccade.data import UNKNOWN, Frame, load_source
+from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
 from saccade.search import Options, Translator
 from saccade.see import Prediction, page
@@ -36,14 +37,77 @@ def translate_command(
         texts, file = [], Path("-")
     _check(texts, file, options, force, views)
     translator = load(*runs)
+    if translator.reads_pictures:
+        raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
+    written = _write(translator, _chunks(texts, file), output, options, prefix, force, views)
+    if piped and not written:
+        raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
+
+
+def caption_command(
+    runs: list[Path],
+    sources: list[str],
+    folder: Path | None,
+    output: Path | None,
+    options: Options,
+    prefix: str,
+    force: str | None,
+    views: "Views",
+) -> None:
+    if (folder is None) == (not sources):
+        raise UsageError("--input: give pictures or a folder of them, one of the two")
+    if folder is not None:
+        if not folder.is_dir():
+            raise ValueError(f"{folder}: is no folder")
+        sources = [str(p) for p in sorted(folder.rglob("*")) if p.suffix.lower() in PICTURES]
+        if not sources:
+            raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
+    _check(sources, None, options, force, views)
+    translator = load(*runs)
+    frame = translator.source
+    if not isinstance(frame, Frame):
+        raise ValueError(f"{runs[0]}: reads text: saccade translate {runs[0]} TEXT")
+    broken = 0
+
+    def chunks() -> Iterator[list[str]]:
+        """Pictures that can be read; an empty source, and so an empty line, in place of one that cannot."""
+        nonlocal broken
+        for start in range(0, len(sources), CHUNK):
+            fitted, readable = {}, []
+            for source in sources[start : start + CHUNK]:
+                try:
+                    fitted[source] = frame.fit(load_source(source))
+                    readable.append(source)
+                except ValueError as error:
+                    say(str(error))
+                    broken += 1
+                    readable.append("")
+            translator.pictures = fitted
+            yield readable
+
+    _write(translator, chunks(), output, options, prefix, force, views)
+    if broken:
+        raise ValueError(f"{broken} of {len(sources)} pictures could not be read; their lines are empty")
+
+
+def _write(
+    translator: Translator,
+    chunks: Iterator[list[str]],
+    output: Path | None,
+    options: Options,
+    prefix: str,
+    force: str | None,
+    views: "Views",
+) -> int:
+    """One output for each source, in order; returns how many there were."""
     for name, text in (("--prefix", prefix), ("--force", force or "")):
         _check_writable(translator, name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
     number = 0
     with _written(output) as out:
-        for chunk in _chunks(texts, file):
-            if force is not None:
+        for chunk in chunks:
+            if force is not None and chunk[0]:
                 found = [translator.score(chunk[0], force)]
             else:
                 found = translator.translate(chunk, options, look, prefix)
@@ -55,10 +119,9 @@ def translate_command(
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
-    if piped and not number:
-        raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
-    if views.save is not None:
+    if views.save is not None and kept:
         _save(kept, views.save)
+    return number
 
 
 def _check(texts: list[str], file: Path | None, options: Options, force: str | None, views: "Views") -> None:

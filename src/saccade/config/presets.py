@@ -65,6 +65,7 @@ class Amount:
     minutes: float | None = None
     epochs: float | None = None
     steps: int | None = None
+    pictures: bool = False  # in place of a text as the source
 
     def passes(self, batch_tokens: int) -> float:
         """About how often every pair will be seen."""
@@ -93,12 +94,14 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         raise unknown("model", family, FAMILIES)
     if preset not in (*PRESETS["luong"], "auto"):
         raise unknown("preset", preset, [*PRESETS["luong"], "auto"])
-    wish: Family = "luong" if amount.spelt else "transformer"
+    wish: Family = "luong" if amount.spelt or amount.pictures else "transformer"
     order = [wish, *(f for f in FAMILIES if f != wish)]
     fitting = [f for f in order if all(f in OWNERS.get(name, FAMILIES) for name in asked)]
     chosen: Family = family or (fitting[0] if fitting else wish)
     if preset != "auto":
         size = preset
+    elif amount.pictures:
+        size = "small"
     elif amount.spelt:
         size = "tiny" if amount.pairs < 2_000 or amount.passes(1000) < 2 else "small"
     else:
@@ -108,6 +111,9 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     if not amount.spelt and chosen != "transformer":  # words need wider vectors than letters, and a gentler rate
         settings["model"]["embedding"] = settings["model"]["width"]
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
+    if amount.pictures:
+        settings["model"]["embedding"] = settings["model"]["width"]
+        settings["train"] = {"batch_tokens": 1000, "learning_rate": 2e-3}
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
@@ -116,7 +122,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings["train"]["most_epochs"] = 4 * ENOUGH
     if passes < 2:
         settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
-    kind = "words that are spelt" if amount.spelt else "sentences"
+    kind = "pictures" if amount.pictures else "words that are spelt" if amount.spelt else "sentences"
     return Automatic(
         chosen,
         size,

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from saccade.config.base import Config
+from saccade.config.image import ImageConfig
 from saccade.config.model import ModelConfig, Share
 
 
@@ -114,10 +115,14 @@ class RunConfig(Config):
     data: DataConfig = Field(DataConfig(), description="What it learns from.")
     model: ModelConfig = Field(ModelConfig(), description="What the model is made of.")
     train: TrainConfig = Field(TrainConfig(), description="How it learns.")
-    source: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the source.")
+    source: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the source, unless it is a picture.")
+    image: ImageConfig | None = Field(None, description="How pictures are read, if the source is one.")
     target: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the target.")
     shared: bool = Field(False, description="Whether both sides have the same symbols, learned from both together.")
 
     def settings(self) -> dict[str, Any]:
         """Every setting, as config.toml has it."""
-        return {**self.model_dump(exclude_none=True, mode="json"), "model": self.model.settings()}
+        settings = {**self.model_dump(exclude_none=True, mode="json"), "model": self.model.settings()}
+        if self.image is not None:
+            del settings["source"]
+        return settings

@@ -7,11 +7,12 @@ silence. This room imports the errors and configs; its tensors begin where batch
 
 from saccade.data.batches import Batch, batches
 from saccade.data.choose import Choice, choose_tokenisers
-from saccade.data.corpus import Material, Source, gather
+from saccade.data.corpus import Material, Source, gather, numbered
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
+from saccade.data.pictures import Fitted, Frame, Pictures
 from saccade.data.readers import read_pairs, stream_pairs
-from saccade.data.tasks import TASKS, Task
+from saccade.data.tasks import TASKS, PictureTask, Task, load_source
 from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
 
 __all__ = [
@@ -25,8 +26,12 @@ __all__ = [
     "Corpus",
     "Encoded",
     "Examples",
+    "Fitted",
+    "Frame",
     "Material",
     "Pair",
+    "PictureTask",
+    "Pictures",
     "Skipped",
     "Source",
     "Task",
@@ -35,6 +40,8 @@ __all__ = [
     "cached",
     "choose_tokenisers",
     "gather",
+    "load_source",
+    "numbered",
     "read_pairs",
     "split",
     "stream_pairs",

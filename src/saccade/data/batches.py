@@ -9,25 +9,32 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.data.examples import Examples, Numbers
+from saccade.data.pictures import Pictures
 from saccade.data.tokenisers import PAD, START, STOP
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sources that end with STOP, and targets as they are given (after START) and as they are wanted (up to STOP)."""
+    """Sources that end with STOP, and targets as they are given (after START) and as they are wanted (up to STOP).
 
-    source: Tensor  # [B, N]
-    mask: Tensor  # [B, N]
+    Pictures have no end: beside their pixels stands how high and how wide each really is.
+    """
+
+    source: Tensor  # [B, N], or uint8 [B, 3, H, W]
+    mask: Tensor  # [B, N], or [B, 2]
     given: Tensor  # [B, T]
     wanted: Tensor  # [B, T]
     real: Tensor  # [B, T]
 
     @classmethod
-    def of(cls, examples: Sequence[Numbers]) -> "Batch":
-        source = pad([[*s, STOP] for s, _ in examples])
+    def of(cls, examples: Sequence[Numbers], pictures: Pictures | None = None) -> "Batch":
         given, wanted = pad([[START, *t] for _, t in examples]), pad([[*t, STOP] for _, t in examples])
         lengths = torch.tensor([len(t) + 1 for _, t in examples])
         real = torch.arange(given.shape[1]) < lengths.unsqueeze(1)
+        if pictures is not None:
+            places = [s[0] for s, _ in examples]
+            return cls(*stack(pictures.pixels[places], pictures.sizes[places]), given, wanted, real)
+        source = pad([[*s, STOP] for s, _ in examples])
         sizes = torch.tensor([len(s) + 1 for s, _ in examples])
         return cls(source, torch.arange(source.shape[1]) < sizes.unsqueeze(1), given, wanted, real)
 
@@ -36,6 +43,11 @@ class Batch:
             return self
         moved = (x.to(device) for x in (self.source, self.mask, self.given, self.wanted, self.real))
         return Batch(*moved)
+
+
+def stack(pixels: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[Tensor, Tensor]:
+    """Pictures [B, H, W, 3] and their sizes [B, 2] as an encoder reads them: [B, 3, H, W], [B, 2]."""
+    return torch.from_numpy(pixels).permute(0, 3, 1, 2), torch.from_numpy(sizes).long()
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:

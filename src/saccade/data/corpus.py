@@ -1,14 +1,16 @@
 """What a run learns from: files or a built-in task, split into what is trained on and what is held back."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from saccade.data.captions import Album
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
+from saccade.data.pictures import Frame, load_pictures
 from saccade.data.readers import Languages, stream_pairs
-from saccade.data.tasks import TASKS
+from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
 
 LARGE = 256 * 1024 * 1024  # bytes of files: above this pairs are not kept in memory
@@ -30,11 +32,32 @@ class Source:
     def task(self) -> str | None:
         return self.paths[0] if len(self.paths) == 1 and self.paths[0] in TASKS else None
 
+    @property
+    def album(self) -> Album | None:
+        """Pictures with captions, if that is what it is."""
+        alone = len(self.paths) == 1 and self.task is None
+        return Album(Path(self.paths[0])) if alone and Album.is_one(Path(self.paths[0])) else None
+
+    @property
+    def pictures(self) -> bool:
+        """Whether its sources are pictures."""
+        return self.album is not None if self.task is None else isinstance(TASKS[self.task], PictureTask)
+
+    def held_back(self) -> "Source | None":
+        """The part of the same source to measure progress on, if it names one."""
+        album = self.album
+        named = self.task is not None or (album is not None and "dev" in album.parts())
+        return replace(self, part="dev") if named else None
+
     def stream(self) -> Iterator[Pair | Skipped]:
         if self.task is not None:
             if self.columns or self.langs:
                 raise ValueError(f"{self.task}: a built-in task has no columns or languages to choose from")
             return iter(TASKS[self.task].pairs(self.part))
+        if (album := self.album) is not None:
+            if self.columns or self.langs:
+                raise ValueError(f"{self.paths[0]}: pictures have no columns or languages to choose from")
+            return album.stream(self.part, self.strict)
         return stream_pairs(*self.paths, columns=self.columns, langs=self.langs, strict=self.strict)
 
     def size(self) -> int:
@@ -64,19 +87,45 @@ class Material:
         pairs = (p for p in self.source.stream() if isinstance(p, Pair))
         return (p for p in pairs if fraction(p.source) >= self.share)
 
-    def examples(self, source: Tokeniser, target: Tokeniser) -> Examples:
-        """As numbers: in memory, or from the cache."""
+    def examples(self, source: Tokeniser | Frame, target: Tokeniser) -> Examples:
+        """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`."""
+        if isinstance(source, Frame):
+            self.dev = self._readable(self.dev, source)
+            self.sample = self._readable(self.sample, source)
+            self.count = len(self.sample)
+            if not self.sample or not self.dev:
+                raise ValueError(
+                    f"{self.source.paths[0]}: no picture can be read; the first: {self.skipped.skipped[0]}"
+                )
+            return numbered(self.sample, source, target)
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
         return cached(self, source, target, f"{self.content} {self.share}")
+
+    def _readable(self, pairs: list[Pair], frame: Frame) -> list[Pair]:
+        _, broken = load_pictures((p.source for p in pairs), frame, load_source, source_key)
+        self.skipped.skipped += [Skipped(file, 0, _reason(file, why)) for file, why in broken.items()]
+        return [p for p in pairs if p.source not in broken]
+
+
+def numbered(pairs: Sequence[Pair], source: Tokeniser | Frame, target: Tokeniser) -> Examples:
+    """Pairs as numbers, in memory; of pictures all that can be read."""
+    if not isinstance(source, Frame):
+        return Examples.of(tokenise(pairs, source, target))
+    pictures, _ = load_pictures((p.source for p in pairs), source, load_source, source_key)
+    seen = [p for p in pairs if p.source in pictures.places]
+    texts = target.encode_all([p.target for p in seen])
+    places = ([pictures.places[p.source]] for p in seen)
+    return Examples.of(zip(places, texts, strict=True), pictures)
 
 
 def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
     """Reads everything once: counts, keeps what fits, holds back what progress is measured on."""
     skipped = Corpus()
+    dev = dev or source.held_back()
+    if dev is not None and dev.pictures != source.pictures:
+        raise ValueError(f"{dev.paths[0]}: pictures and text do not go together")
     held = [] if dev is None else list(_pairs(dev.stream(), skipped))
-    if dev is None and source.task is not None:
-        held = TASKS[source.task].pairs("dev")
     wanted, found = {p.source for p in held}, set()
     keep_all, hashed = source.size() <= large, hashlib.sha256()
     sample: list[Pair] = []
@@ -112,3 +161,8 @@ def _pairs(stream: Iterable[Pair | Skipped], skipped: Corpus) -> Iterator[Pair]:
             yield found
         else:
             skipped.skipped.append(found)
+
+
+def _reason(file: str, why: str) -> str:
+    """Why a picture was left out, without its name, so that pictures with the same fault are counted together."""
+    return why.removeprefix(f"{file}: ")

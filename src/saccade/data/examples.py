@@ -17,7 +17,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from saccade.data.cache import cache_folder
 from saccade.data.pairs import Pair
+from saccade.data.pictures import Pictures
 from saccade.data.tokenisers import Tokeniser
 
 CHUNK = 10_000  # pairs that are tokenised at once
@@ -34,9 +36,10 @@ class Examples(Sequence[Numbers]):
     source_ends: NDArray[np.int64]
     target: NDArray[np.int32]
     target_ends: NDArray[np.int64]
+    pictures: Pictures | None = None  # if the source of an example is a picture, its one number is its place in these
 
     @classmethod
-    def of(cls, numbers: Iterable[Numbers]) -> "Examples":
+    def of(cls, numbers: Iterable[Numbers], pictures: Pictures | None = None) -> "Examples":
         """In memory."""
         rows = (array("i"), array("i"))
         ends = (array("q"), array("q"))
@@ -45,7 +48,7 @@ class Examples(Sequence[Numbers]):
                 row.extend(ids)
                 end.append(len(row))
         found = [np.array(x, dtype=d) for x, d in zip((rows[0], ends[0], rows[1], ends[1]), ROWS.values(), strict=True)]
-        return cls(*found)
+        return cls(found[0], found[1], found[2], found[3], pictures)
 
     @classmethod
     def open(cls, folder: Path) -> "Examples":
@@ -93,12 +96,6 @@ def cached(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, key: str
         finally:
             shutil.rmtree(beside, ignore_errors=True)
     return Examples.open(folder)
-
-
-def cache_folder() -> Path:
-    """SACCADE_CACHE, or saccade/ in the user's cache."""
-    own = os.environ.get("SACCADE_CACHE")
-    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade"
 
 
 def _write(numbers: Iterator[Numbers], folder: Path) -> None:

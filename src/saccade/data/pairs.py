@@ -21,7 +21,11 @@ class Skipped(NamedTuple):
     why: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.why}"
+        return f"{self.place}: {self.why}"
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
 
 
 @dataclass(slots=True)
@@ -36,9 +40,11 @@ class Corpus:
         reasons = Counter(s.why for s in self.skipped)
         lines = []
         for why, count in reasons.most_common():
-            places = [f"{s.file}:{s.line}" for s in self.skipped if s.why == why][:examples]
+            found = [s for s in self.skipped if s.why == why]
             more = "" if count <= examples else ", …"
-            lines.append(f"skipped {count} line{'s' * (count > 1)}: {why} ({', '.join(places)}{more})")
+            kind = "line" if found[0].line else "picture"
+            places = ", ".join(s.place for s in found[:examples])
+            lines.append(f"skipped {count} {kind}{'s' * (count > 1)}: {why} ({places}{more})")
         return lines
 
 

@@ -1,4 +1,4 @@
-"""Built-in tasks, generated, no download: dates in many languages, and the toys copy, reverse and sort.
+"""Built-in tasks, generated, no download: dates in many languages, the toys copy, reverse and sort, and pictures.
 
 Each is a pure function of its seed. The toys know which source position each target position came from, so that an
 alignment can be checked against the truth.
@@ -10,7 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from PIL import Image
+
+from saccade.data import plates, scenes
 from saccade.data.pairs import Pair
+from saccade.data.pictures import file_key, open_picture
 
 # Languages of CLDR with a Gregorian calendar, from many families and scripts.
 LANGUAGES = (  # noqa: SIM905
@@ -50,6 +54,41 @@ class Task:
 
     def pairs(self, part: str, seed: int = 0, size: int | None = None) -> list[Pair]:
         return [example.pair for example in self.examples(part, seed, size)]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureTask:
+    """A generator of pictures with what may be said of each; a picture's name decides all of it."""
+
+    name: str
+    says: str
+    draw: Callable[[str], Image.Image]
+    write: Callable[[str], list[str]]
+    sizes: dict[str, int]  # pictures
+
+    def pairs(self, part: str, size: int | None = None) -> list[Pair]:
+        if part not in self.sizes:
+            raise ValueError(f"part: {part!r}, expected one of {', '.join(self.sizes)}")
+        names = (f"{self.name}:{part}:{i}" for i in range(self.sizes[part] if size is None else size))
+        return [Pair(name, text) for name in names for text in self.write(name)]
+
+
+def load_source(source: str) -> Image.Image:
+    """The picture that a source names: drawn, or from a file."""
+    task = _drawn(source)
+    return open_picture(source) if task is None else task.draw(source)
+
+
+def source_key(source: str) -> bytes:
+    """What tells one picture from another: its name, if it is drawn, or what is in its file."""
+    return f"{source} {DRAWING}".encode() if _drawn(source) else file_key(source)
+
+
+def _drawn(source: str) -> PictureTask | None:
+    task = TASKS.get(source.partition(":")[0])
+    parts = source.split(":")
+    known = isinstance(task, PictureTask) and len(parts) == 3 and parts[1] in task.sizes and parts[2].isdecimal()
+    return task if known and isinstance(task, PictureTask) else None
 
 
 def _toy(order: Callable[[list[str]], list[int]]) -> Callable[[random.Random, str], Example]:
@@ -119,8 +158,9 @@ def _noise(text: str, chance: random.Random) -> str:
     return text
 
 
+DRAWING = 1  # version of how pictures are drawn: another one makes the cache draw them anew
 _SIZES = {"train": 20_000, "dev": 1_000, "test": 1_000}
-TASKS = {
+TASKS: dict[str, Task | PictureTask] = {
     task.name: task
     for task in (
         Task("copy", "letters, as they are", _toy(lambda s: list(range(len(s)))), _SIZES),
@@ -132,5 +172,19 @@ TASKS = {
             _SIZES,
         ),
         Task("dates", "dates as people write them, in many languages → ISO 8601", _date, {**_SIZES, "train": 60_000}),
+        PictureTask(
+            "scenes",
+            "pictures of coloured shapes → sentences that are true of them",
+            lambda name: scenes.scene(name).draw(),
+            lambda name: scenes.scene(name).captions(3),
+            {**_SIZES, "train": 10_000},
+        ),
+        PictureTask(
+            "plates",
+            "pictures of a line of text → the text",
+            plates.draw,
+            lambda name: [plates.text_of(name)],
+            _SIZES,
+        ),
     )
 }

@@ -1,14 +1,15 @@
 """Scores of a run on pairs, with intervals, by length."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from saccade.data import Pair
-from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, plain, text_scores
+from saccade.evaluate.scenes import is_scene, scene_scores
+from saccade.metrics import bleu_of, bleu_parts, caption_scores, confusions, edits, interval, plain, text_scores
 from saccade.search import Options, Translator
 from saccade.see import Prediction
 
@@ -83,8 +84,15 @@ def evaluate(translator: Translator, pairs: Sequence[Pair], options: Options | N
         if target not in targets:
             targets.append(target)
     sources, references = list(known), list(known.values())
-    predictions = translator.translate(sources, options or Options(), look=False)
-    return report(predictions, references, translator.symbols)
+    drawn = translator.reads_pictures and all(map(is_scene, sources))
+    predictions = translator.translate(sources, options or Options(), look=drawn)
+    found = report(predictions, references, translator.symbols)
+    if not translator.reads_pictures:
+        return found
+    scores = {**found.scores, **caption_scores([p.text for p in predictions], references)}
+    if drawn:
+        scores |= scene_scores(predictions)
+    return replace(found, scores=scores, by_length=[])
 
 
 def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool) -> Report:

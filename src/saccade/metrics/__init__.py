@@ -6,6 +6,7 @@ them: a word is right only if all of it is, and the nearest reference counts.
 """
 
 from saccade.metrics.bootstrap import interval
+from saccade.metrics.captions import caption_scores
 from saccade.metrics.symbols import Edits, confusions, edits, plain
 from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_scores
 
@@ -15,6 +16,7 @@ __all__ = [
     "Scored",
     "bleu_of",
     "bleu_parts",
+    "caption_scores",
     "confusions",
     "edits",
     "interval",

@@ -5,8 +5,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.config import ModelConfig
+from saccade.config.image import ImageConfig
 from saccade.model.decoders import BahdanauDecoder, Decoder, LuongDecoder, Seq2SeqDecoder, TransformerDecoder
 from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
+from saccade.model.images import ImageEncoder
 from saccade.model.memory import Memory
 
 
@@ -18,7 +20,10 @@ class Model(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
     def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
-        """Reads a batch of sources, tokens [B, N], and prepares what the decoder will look at."""
+        """Reads a batch of sources, tokens [B, N] or pixels [B, 3, H, W], and prepares what the decoder will look at.
+
+        `mask` says how far each goes: [B, N] or, of pictures, their height and width [B, 2].
+        """
         return self.decoder.prepare(self.encoder(tokens, mask))
 
     def forward(
@@ -58,17 +63,27 @@ class Model(nn.Module):
         return (loss + consistency / 2 * apart) / 2
 
 
-def build(config: ModelConfig, source_vocabulary: int, target_vocabulary: int, shared: bool = False) -> Model:
-    """The model that a config describes; if both sides share their symbols, they also share the vectors of these."""
+def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int, shared: bool = False) -> Model:
+    """The model that a config describes, for so many symbols of the source, or for pictures.
+
+    If both sides share their symbols, they also share the vectors of these.
+    """
+    encoder: nn.Module
+    if isinstance(source, ImageConfig):
+        encoder = ImageEncoder(config, source)
+    elif config.family == "transformer":
+        encoder = TransformerEncoder(config, source)
+    else:
+        encoder = RecurrentEncoder(config, source)
     match config.family:
         case "seq2seq":
-            model = Model(RecurrentEncoder(config, source_vocabulary), Seq2SeqDecoder(config, target_vocabulary))
+            model = Model(encoder, Seq2SeqDecoder(config, target_vocabulary))
         case "bahdanau":
-            model = Model(RecurrentEncoder(config, source_vocabulary), BahdanauDecoder(config, target_vocabulary))
+            model = Model(encoder, BahdanauDecoder(config, target_vocabulary))
         case "luong":
-            model = Model(RecurrentEncoder(config, source_vocabulary), LuongDecoder(config, target_vocabulary))
+            model = Model(encoder, LuongDecoder(config, target_vocabulary))
         case "transformer":
-            model = Model(TransformerEncoder(config, source_vocabulary), TransformerDecoder(config, target_vocabulary))
+            model = Model(encoder, TransformerDecoder(config, target_vocabulary))
     if shared:
         model.encoder.embed.weight = model.decoder.embed.weight  # type: ignore[union-attr]
     return model

@@ -6,18 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data import PAD, START, STOP, UNKNOWN, Tokeniser
-from saccade.data.batches import pad
+from saccade.data import PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser, load_source
+from saccade.data.batches import pad, stack
 from saccade.model import Memory, Model
+from saccade.model.images import ImageEncoder
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
 from saccade.see import Prediction, Token
 from saccade.see.prediction import END
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
+MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them
 AT_ONCE = 64  # sources in a batch
 
 
@@ -62,7 +65,7 @@ class Translator:
     def __init__(
         self,
         models: Sequence[Model],
-        source: Tokeniser,
+        source: Tokeniser | Frame,
         target: Tokeniser,
         most_tokens: int = MOST_TOKENS,
         layer: int = -1,
@@ -71,6 +74,11 @@ class Translator:
         self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.most = most_tokens - 1  # STOP is one of them
+        self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
+
+    @property
+    def reads_pictures(self) -> bool:
+        return isinstance(self.source, Frame)
 
     @overload
     def __call__(self, texts: str, *, look: bool = True, prefix: str = "", **options: float) -> Prediction: ...
@@ -135,13 +143,18 @@ class Translator:
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen)
             found = write(chosen, memories)
-            looks = self._look(chosen, memories, [h[0] for h in found]) if look else [None] * len(rows)
+            looks = self._look(memories, [h[0] for h in found]) if look else [None] * len(rows)
             for i, hypotheses, seen in zip(rows, found, looks, strict=True):
                 others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
                 done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
         return [d for d in done if d is not None]
 
     def _read(self, text: str) -> "_Source":
+        if isinstance(self.source, Frame):
+            if not text:
+                return _Source(text, [], (), (), False)
+            fitted = self.pictures.get(text) if self.pictures is not None else None
+            return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
         encoded = self.source.encode(text)
         unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
@@ -151,6 +164,10 @@ class Translator:
     @torch.inference_mode()
     def _encode(self, sources: list["_Source"]) -> list[Memory]:
         device = next(self.models[0].parameters()).device
+        if isinstance(self.source, Frame):
+            fitted = [s.picture for s in sources if s.picture is not None]
+            pixels, sizes = stack(np.stack([f.pixels for f in fitted]), np.array([f.size for f in fitted], np.int32))
+            return [model.encode(pixels.to(device), sizes.to(device)) for model in self.models]
         tokens = pad([[*s.ids, STOP] for s in sources]).to(device)
         lengths = torch.tensor([len(s.ids) + 1 for s in sources], device=device)
         mask = torch.arange(tokens.shape[1], device=device) < lengths.unsqueeze(1)
@@ -161,6 +178,8 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         lengths = torch.tensor([len(s.ids) + 1 for s in sources])
         limits = (2 * lengths + 20 + len(begin)).clamp(max=max(self.most, len(begin) + 1))
+        if isinstance(self.source, Frame):
+            limits = torch.full_like(limits, MOST_WRITTEN + len(begin))
         beam = options.nbest if options.sample else options.beam
         sampling = None
         if options.sample:
@@ -181,17 +200,19 @@ class Translator:
             never=(PAD, START, UNKNOWN),  # what no reader could read
         )
 
-    def _look(
-        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]
-    ) -> list[tuple[list[float], Tensor | None] | None]:
+    def _look(self, memories: list[Memory], best: list[Hypothesis]) -> list[tuple[list[float], Tensor | None] | None]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
         forced = force(self.models, memories, targets, start=START)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
         looks: list[tuple[list[float], Tensor | None] | None] = []
-        for b, (source, hypothesis) in enumerate(zip(sources, best, strict=True)):
-            written, read = len(hypothesis.tokens), len(source.ids) + 1
-            weights = None if forced.weights is None else forced.weights[b, :written, :, :, :read].permute(1, 2, 0, 3)
+        for b, hypothesis in enumerate(best):
+            written = len(hypothesis.tokens)
+            weights = (
+                None if forced.weights is None else forced.weights[b, :written].permute(1, 2, 0, 3)
+            )  # [L, H, T, N]
+            if weights is not None:
+                weights = weights[..., memories[0].mask[b]]
             looks.append((costs[b, :written].tolist(), weights))
         return looks
 
@@ -206,6 +227,9 @@ class Translator:
             unknown=source.unknown,
             cut_source=source.cut,
             cut_output=hypothesis.cut,
+            picture=None
+            if source.picture is None
+            else source.picture.pixels[: source.picture.size[0], : source.picture.size[1]],
         )
         if seen is None:
             return said
@@ -217,7 +241,14 @@ class Translator:
             log_probabilities=tuple(costs),
             cross=None if weights is None else weights.float().cpu().numpy(),
             layer=self.layer if weights is not None and weights.shape[0] > 1 else 0,
+            grid=None if source.picture is None else self._grid(source.picture.size),
         )
+
+    def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of cells that have something of a picture in them."""
+        encoder = self.models[0].encoder
+        assert isinstance(encoder, ImageEncoder)
+        return -(-size[0] // encoder.stride), -(-size[1] // encoder.stride)
 
     def _pieces(self, ids: Sequence[int]) -> list[Token]:
         """What each number added to the text; one that only changed its last character stands for that one."""
@@ -234,13 +265,14 @@ class Translator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Source:
-    """A text as the models read it."""
+    """A text, or a picture, as the models read it."""
 
     text: str
     ids: list[int]
     tokens: tuple[Token, ...]  # with the end
     unknown: tuple[str, ...]
     cut: bool
+    picture: Fitted | None = None
 
 
 def _draws(ids: list[int], seed: int, samples: int, longest: int) -> Tensor:

@@ -1,9 +1,14 @@
 """One page of HTML that needs nothing beside it: point at a word and see where it looked."""
 
+import base64
 import html
+import io
 import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -16,6 +21,10 @@ STYLE = """
 .saccade tbody th{text-align:right}
 .saccade td{width:1.6em;height:1.6em;border:1px solid #fff;background:rgb(0 90 140/var(--w))}
 .saccade td:hover,.saccade tr:hover th{outline:2px solid #e60;outline-offset:-1px}
+.saccade .glances{display:flex;flex-wrap:wrap;gap:.6em;margin:.5em 0 2em}
+.saccade figure{margin:0;width:9em}.saccade figcaption{text-align:center}
+.saccade .grid{display:grid;background-size:100% 100%}
+.saccade .grid i{background:rgb(0 0 0/calc(.75 - .75*var(--w)))}
 .saccade .out{font-size:1.3em}.saccade .score{color:#678;font-size:.85em}
 @media(prefers-color-scheme:dark){.saccade{background:#111;color:#dde}
 .saccade td{border-color:#111;background:rgb(80 190 255/var(--w))}}
@@ -44,6 +53,8 @@ def _one(prediction: "Prediction") -> str:
     )
     if prediction.weights is None:
         return head + "<p>This model has no attention to show.</p></section>"
+    if prediction.grid is not None:
+        return f"{head}{_glances(prediction)}</section>"
     columns = "".join(f'<th scope="col">{_label(t.text)}</th>' for t in prediction.source_tokens)
     rows = []
     for token, row in zip(prediction.target_tokens, prediction.weights, strict=True):
@@ -53,6 +64,32 @@ def _one(prediction: "Prediction") -> str:
         )
         rows.append(f'<tr><th scope="row">{_label(token.text)}</th>{"".join(cells)}</tr>')
     return f"{head}<table><thead><tr><th></th>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
+
+
+def _glances(prediction: "Prediction") -> str:
+    """The picture once for each word, dark but for where the model looked."""
+    assert prediction.grid is not None
+    assert prediction.weights is not None
+    image = ""
+    if prediction.picture is not None:
+        image = f"background-image:url(data:image/png;base64,{_png(prediction.picture)});"
+    rows, columns = prediction.grid
+    shown = []
+    for token, weights in zip(prediction.target_tokens, prediction.weights, strict=True):
+        most = max(1e-9, float(weights.max()))
+        cells = "".join(f'<i style="--w:{w / most:.3f}" title="{w:.3f}"></i>' for w in weights.tolist())
+        style = f"{image}grid-template-columns:repeat({columns},1fr);aspect-ratio:{columns}/{rows}"
+        word = _label(token.text)
+        shown.append(f'<figure><div class="grid" style="{style}">{cells}</div><figcaption>{word}</figcaption></figure>')
+    return f'<div class="glances">{"".join(shown)}</div>'
+
+
+def _png(pixels: NDArray[np.uint8]) -> str:
+    from PIL import Image  # noqa: PLC0415  (only where there is a picture)
+
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
 
 
 def _label(text: str) -> str:

@@ -25,6 +25,8 @@ def picture(prediction: Prediction, kind: str) -> bytes:
 
     if prediction.weights is None:
         raise ValueError("this model has no attention to draw")
+    if prediction.grid is not None:
+        return _overlay(prediction, kind)
     rows, columns = prediction.weights.shape
     names = [f.name for f in mpl.font_manager.fontManager.ttflist]
     settings: Any = {
@@ -42,6 +44,38 @@ def picture(prediction: Prediction, kind: str) -> bytes:
         axes.tick_params(length=0)
         out = io.BytesIO()
         figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    return out.getvalue()
+
+
+def _overlay(prediction: Prediction, kind: str) -> bytes:
+    """The picture once for each word, bright where the model looked."""
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    assert prediction.grid is not None
+    assert prediction.weights is not None
+    if prediction.picture is None:
+        raise ValueError("the record of a prediction has no picture to draw upon; give the picture to the model again")
+    height, width = prediction.picture.shape[:2]
+    grids = prediction.weights.reshape(-1, *prediction.grid)
+    columns = min(5, len(grids) + 1)
+    rows = -(-(len(grids) + 1) // columns)
+    shape = (2.2 * columns, rows * (0.35 + 2.2 * height / width))
+    figure = Figure(figsize=shape, layout="constrained")
+    for i in range(rows * columns):
+        axes = figure.add_subplot(rows, columns, i + 1)
+        axes.axis("off")
+        if i > len(grids):
+            continue
+        axes.imshow(prediction.picture, extent=(0, width, height, 0))
+        if i == 0:
+            continue
+        seen = grids[i - 1] / max(1e-9, float(grids[i - 1].max()))
+        axes.imshow(
+            seen, extent=(0, width, height, 0), cmap="gray", alpha=0.65, interpolation="bicubic", vmin=0, vmax=1
+        )
+        axes.set_title(_label(prediction.target_tokens[i - 1].text), fontsize=10)
+    out = io.BytesIO()
+    figure.savefig(out, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()
 
 

@@ -48,6 +48,8 @@ class Prediction:
     cut_source: bool = False  # the source was too long, and its end was not read
     cut_output: bool = False  # the output reached its limit
     alternatives: tuple["Prediction", ...] = field(default=(), repr=False)  # the next best, if asked for
+    grid: tuple[int, int] | None = None  # rows and columns of the cells that N counts, if the source is a picture
+    picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
 
     @property
     def attention(self) -> dict[str, NDArray[np.float32]]:
@@ -65,7 +67,7 @@ class Prediction:
     @cached_property
     def alignment(self) -> list[Span]:
         """Links (i, j) between words, from 0: written word j came from source word i."""
-        if self.weights is None:
+        if self.weights is None or self.grid is not None:
             return []
         spans = [[t.span for t in tokens] for tokens in (self.source_tokens, self.target_tokens)]
         return align(self.weights, spans[0], spans[1], self.source, self.text)
@@ -91,6 +93,8 @@ class Prediction:
             "cut_source": self.cut_source,
             "cut_output": self.cut_output,
         }
+        if self.grid is not None:
+            record["grid"] = list(self.grid)
         if self.alternatives:
             record["alternatives"] = [{"text": a.text, "score": _short(a.score)} for a in self.alternatives]
         return record
@@ -120,6 +124,7 @@ class Prediction:
                 tuple(record["unknown"]),
                 record["cut_source"],
                 record["cut_output"],
+                grid=tuple(record["grid"]) if "grid" in record else None,
             )
             others = tuple(
                 replace(cls("", a["text"], a["score"]), source=found.source) for a in record.get("alternatives", [])
@@ -165,7 +170,8 @@ class Prediction:
         """The weights with their tokens: the first row is the source, the first column what was written."""
         out = io.StringIO()
         writer = csv.writer(out)
-        writer.writerow(["", *(t.text for t in self.source_tokens)])
+        cells = [f"{r},{c}" for r in range(self.grid[0]) for c in range(self.grid[1])] if self.grid else []
+        writer.writerow(["", *(cells or (t.text for t in self.source_tokens))])
         for i, token in enumerate(self.target_tokens):
             row = [] if self.weights is None else [f"{w:.6g}" for w in self.weights[i]]
             writer.writerow([token.text, *row])

@@ -18,6 +18,8 @@ def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> s
         return "(an empty text)"
     if weights is None:
         return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
+    if prediction.grid is not None:
+        return _glances(prediction, colour, width)
     columns = [_cell(t.text) for t in prediction.source_tokens]
     rows = [_cell(t.text) for t in prediction.target_tokens]
     margin = min(16, max((_width(r) for r in rows), default=0))
@@ -33,6 +35,27 @@ def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> s
         for t, label in enumerate(rows):
             cells = (_shade(float(weights[t, n]), max(2, _width(columns[n])), colour) for n in block)
             lines.append(f"{_pad(label, margin, right=True)} " + " ".join(cells))
+        lines.append("")
+    return "\n".join(line.rstrip() for line in lines[:-1])
+
+
+def _glances(prediction: "Prediction", colour: bool, width: int) -> str:
+    """The grid of a picture for each word, side by side: dark where the model looked, next to its darkest place."""
+    assert prediction.grid is not None
+    assert prediction.weights is not None
+    rows, columns = prediction.grid
+    across = max(2 * columns, 8)
+    each = max(1, (width + 2) // (across + 2))
+    lines = []
+    words = list(zip(prediction.target_tokens, prediction.weights.reshape(-1, rows, columns), strict=True))
+    for start in range(0, len(words), each):
+        some = words[start : start + each]
+        lines.append("  ".join(_pad(_cell(token.text), across) for token, _ in some))
+        for r in range(rows):
+            cells = (
+                "".join(_shade(float(w) / max(1e-9, float(grid.max())), 2, colour) for w in grid[r]) for _, grid in some
+            )
+            lines.append("  ".join(cell + " " * (across - 2 * columns) for cell in cells))
         lines.append("")
     return "\n".join(line.rstrip() for line in lines[:-1])
 

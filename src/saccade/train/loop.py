@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import TrainConfig
-from saccade.data import Batch, Examples, Pair, batches, tokenise
+from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import plain, text_scores
 from saccade.model import Model
 from saccade.search import Options
@@ -73,7 +73,7 @@ class Learner:
 
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
-        self.dev_examples = Examples.of(tokenise(dev, run.source, run.target))
+        self.dev_examples = numbered(self.dev, run.source, run.target)
         self.model = run.first_model().to(find_device(self.config.device))
         self.optimiser = _optimiser(self.model, self.config)
         self.average = copy.deepcopy(self.model)
@@ -135,7 +135,7 @@ class Learner:
     def _dev_loss(self) -> float:
         total = count = 0.0
         for chosen in batches(self.dev_examples, 4 * self.config.batch_tokens, 0, 0):
-            batch = Batch.of([self.dev_examples[i] for i in chosen]).to(self._device())
+            batch = Batch.of([self.dev_examples[i] for i in chosen], self.dev_examples.pictures).to(self._device())
             total += float(self.average(batch.source, batch.mask, batch.given, batch.wanted, batch.real))
             count += int(batch.real.sum())
         return total / max(1, count)
@@ -147,6 +147,7 @@ class Learner:
             known.setdefault(source, []).append(target)
         texts = list(known)[:sources]
         translator = self.run.translator([self.average])
+        translator.pictures = self.dev_examples.pictures
         outputs = [p.text for p in translator.translate(texts, Options(beam=1), look=False)]
         if self.run.config.target.spelt:
             right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
@@ -279,7 +280,7 @@ class Learner:
         return chosen
 
     def _batch(self, chosen: NDArray[np.int64]) -> Batch:
-        return Batch.of([self.examples[i] for i in chosen]).to(self._device())
+        return Batch.of([self.examples[i] for i in chosen], self.examples.pictures).to(self._device())
 
     def _device(self) -> torch.device:
         return next(self.model.parameters()).device

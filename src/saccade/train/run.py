@@ -26,8 +26,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from saccade.config import RunConfig
+from saccade.config.image import ImageConfig
 from saccade.config.train import LENGTHS
-from saccade.data import Tokeniser
+from saccade.data import Frame, Tokeniser
 from saccade.model import Model, build
 from saccade.search import MOST_TOKENS, Translator
 from saccade.train.plan import Plan
@@ -41,12 +42,17 @@ class Run:
 
     path: Path
     config: RunConfig
-    source: Tokeniser
+    source: Tokeniser | Frame
     target: Tokeniser
 
     @classmethod
     def create(
-        cls, path: Path, config: RunConfig, source: Tokeniser, target: Tokeniser, first: dict[str, Tensor] | None = None
+        cls,
+        path: Path,
+        config: RunConfig,
+        source: Tokeniser | Frame,
+        target: Tokeniser,
+        first: dict[str, Tensor] | None = None,
     ) -> "Run":
         """A new folder; one that exists is never written over. `first` are weights to begin with."""
         try:
@@ -56,7 +62,8 @@ class Run:
         (path / "checkpoints").mkdir()
         run = cls(path, config, source, target)
         try:
-            source.save(path / "source.json")
+            if isinstance(source, Tokeniser):
+                source.save(path / "source.json")
             target.save(path / "target.json")
             if first is not None:
                 save_tensors(path / "first.safetensors", first)
@@ -83,12 +90,13 @@ class Run:
         if isinstance(version := settings.get("format"), int) and version > FORMAT:
             raise ValueError(f"{path}: a run of format {version}, newer than this saccade knows ({FORMAT})")
         config = RunConfig.read(settings, str(path / "config.toml"))
-        return cls(path, config, Tokeniser.load(path / "source.json"), Tokeniser.load(path / "target.json"))
+        frame = None if config.image is None else Frame(config.image.height, config.image.width)
+        return cls(path, config, frame or Tokeniser.load(path / "source.json"), Tokeniser.load(path / "target.json"))
 
     def build(self) -> Model:
         """The model with its first weights, which the seed decides."""
         torch.manual_seed(self.config.train.seed)
-        return build(self.config.model, len(self.source), len(self.target), self.config.shared)
+        return build(self.config.model, source_size(self.config, self.source), len(self.target), self.config.shared)
 
     def first_model(self) -> Model:
         """The model that training begins with."""
@@ -174,7 +182,7 @@ class Run:
         return {
             "family": self.config.model.family,
             "parameters": sum(p.numel() for p in model.parameters()),
-            "source": f"{self.config.source.kind}, {len(self.source):,} symbols",
+            "source": self.reads(),
             "target": f"{self.config.target.kind}, {len(self.target):,} symbols",
             "trained_on": self.config.data.train,
             "measured_on": self.config.data.dev or ["a part of it, held back"],
@@ -184,6 +192,14 @@ class Run:
             **({"dev_loss": best["dev_loss"], "dev_exact" if spelt else "dev_bleu": best["score"]} if best else {}),
             "model": self.config.model.settings(),
         }
+
+    def reads(self) -> str:
+        """What its sources are."""
+        if isinstance(self.source, Frame):
+            image = self.config.image
+            assert image is not None
+            return f"pictures of {image.height}×{image.width}, {image.encoder}, cells of {image.stride} pixels"
+        return f"{self.config.source.kind}, {len(self.source):,} symbols"
 
     def finished(self) -> bool:
         """Whether the plan was carried out to its last step."""
@@ -200,7 +216,12 @@ def load(path: Path | str, *others: Path | str) -> Translator:
     runs = [Run.open(Path(p)) for p in (path, *others)]
     first = runs[0]
     for other in runs[1:]:
-        if any((other.path / n).read_bytes() != (first.path / n).read_bytes() for n in ("source.json", "target.json")):
+        if other.config.image != first.config.image:
+            raise ValueError(
+                f"{other.path}: reads other sources than {first.path}; runs that write as one read the same"
+            )
+        names = ("target.json",) if first.config.image else ("source.json", "target.json")
+        if any((other.path / n).read_bytes() != (first.path / n).read_bytes() for n in names):
             raise ValueError(f"{other.path}: has other symbols than {first.path}; runs that write as one share them")
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
     layers = {run.config.model.glances for run in runs}
@@ -233,3 +254,11 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, json.loads((file.metadata() or {})["facts"])  # noqa: SIM118
     except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def source_size(config: RunConfig, source: Tokeniser | Frame) -> int | ImageConfig:
+    """What a model must know of its source: how many symbols it has, or how its pictures are read."""
+    if isinstance(source, Tokeniser):
+        return len(source)
+    assert config.image is not None
+    return config.image

@@ -8,12 +8,25 @@ from typing import Any
 from saccade.config import RunConfig
 from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, Material, Pair, Source, Tokeniser, choose_tokenisers, gather, tokenise
+from saccade.data import (
+    TASKS,
+    Frame,
+    Material,
+    Pair,
+    Source,
+    Tokeniser,
+    choose_tokenisers,
+    gather,
+    load_source,
+    tokenise,
+)
 from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
-from saccade.train.run import Run
+from saccade.train.run import Run, source_size
 
+MEASURED = 200  # pictures whose shape decides that of the frame
+MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
 
@@ -53,15 +66,20 @@ def start(
         config, source, target, first = _lent(asked, Run.open(init))
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
     else:
-        config, source, target = _chosen(asked, texts, material.count, preset, say)
+        config, source, target = _chosen(asked, texts, material, preset, say)
         first = None
-    _check_lengths(config, source, target, [*pairs, *material.dev], say)
-    build(config.model, len(source), len(target), config.shared)  # what cannot be built leaves no folder behind
+    if isinstance(source, Frame) != material.source.pictures:
+        raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
+    if not isinstance(source, Frame):
+        _check_lengths(config, source, target, [*pairs, *material.dev], say)
+    build(
+        config.model, source_size(config, source), len(target), config.shared
+    )  # what cannot be built leaves no folder behind
     data = config.data.model_copy(update={"content": material.content})
     return _replace(output, config.model_copy(update={"data": data}), source, target, first), material
 
 
-def _replace(output: Path, config: RunConfig, source: Tokeniser, target: Tokeniser, first: Any) -> Run:
+def _replace(output: Path, config: RunConfig, source: Tokeniser | Frame, target: Tokeniser, first: Any) -> Run:
     """A new run; one that stood there is gone only when the new one is whole."""
     if not output.exists():
         return Run.create(output, config, source, target, first)
@@ -98,7 +116,7 @@ def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
 def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
     for name, section in asked.items():
-        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target"):
+        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
             raise ValueError(f"settings: {name}: expected a section of settings, found {section!r}")
     family = asked.get("model", {}).get("family")
     picked = automatic(Amount(1, 1, True), asked.get("model", {}), family, preset).family
@@ -107,13 +125,23 @@ def check(asked: Asked, preset: str) -> None:
 
 
 def _chosen(
-    asked: Asked, texts: dict[str, list[str]], count: int, preset: str, say: Callable[[str], None]
-) -> tuple[RunConfig, Tokeniser, Tokeniser]:
+    asked: Asked, texts: dict[str, list[str]], material: Material, preset: str, say: Callable[[str], None]
+) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser]:
     asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
-    sides = (texts["source"], texts["target"])
+    count, seen = material.count, material.source.pictures
+    if seen:
+        for name in ("source", "shared"):
+            if asked.get(name):
+                raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
+        asked["image"] = {**_picked_frame(texts["source"], asked.get("image", {}), say), **asked.get("image", {})}
+        texts = {"target": texts["target"]}
+    elif asked.get("image"):
+        raise ValueError("image: is for pictures, but the sources are text")
+    sides = (texts.get("source", texts["target"]), texts["target"])
     if asked.get("shared"):  # one choice for both
         sides = ([*sides[0], *sides[1]],) * 2
-    choices = dict(zip(texts, choose_tokenisers(*sides), strict=True))
+    choices = dict(zip(("source", "target"), choose_tokenisers(*sides), strict=True))
+    choices = {side: choice for side, choice in choices.items() if side in texts}
     for side, choice in choices.items():
         if "kind" not in asked.setdefault(side, {}):
             asked[side] = {**choice.config.model_dump(), **asked[side]}
@@ -124,7 +152,7 @@ def _chosen(
         train["minutes"] = MINUTES
     lengths = {name: train[name] for name in LENGTHS if name in train}
     tokens = _about_tokens(texts["target"], asked["target"]["kind"]) * count // max(1, len(texts["target"]))
-    picked = automatic(Amount(count, tokens, spelt, **lengths), model, model.get("family"), preset)
+    picked = automatic(Amount(count, tokens, spelt, **lengths, pictures=seen), model, model.get("family"), preset)
     say(f"model: {picked.family}, {picked.preset} ({picked.why})")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
@@ -138,10 +166,35 @@ def _chosen(
             lower=c.lower,
         )
         for side, c in (("source", config.source), ("target", config.target))
+        if side in texts
     }
+    if config.image is not None:
+        return config, Frame(config.image.height, config.image.width), learnt["target"]
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
+
+
+def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, int]:
+    """A frame of the pictures' own shape, in the middle of them, with about as many pixels as a CPU can bear."""
+    if {"height", "width"} & set(asked):
+        return {}
+    few = list(dict.fromkeys(sources))
+    shapes = []
+    for source in few[:: max(1, len(few) // MEASURED)]:
+        try:
+            picture = load_source(source)
+        except ValueError:
+            continue  # it will be left out, and said to be
+        shapes.append((picture.height, picture.width))
+    if not shapes:
+        raise ValueError(f"{few[0]}: no picture can be read")
+    stride = asked.get("stride", 8)
+    height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
+    share = min(1.0, (MOST_PIXELS / (height * width)) ** 0.5)
+    frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
+    say(f"pictures: brought to {frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})")
+    return frame
 
 
 def _about_tokens(texts: list[str], kind: str) -> int:
@@ -152,8 +205,8 @@ def _about_tokens(texts: list[str], kind: str) -> int:
     return words if kind in ("symbols", "words") else int(1.3 * words)
 
 
-def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser, Tokeniser, Any]:
-    for section in ("model", "source", "target", "shared"):
+def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, Any]:
+    for section in ("model", "source", "target", "shared", "image"):
         if asked.get(section):
             raise ValueError(f"--init: the run lends its {section}, so nothing of it can be changed")
     lent = lender.config.settings()

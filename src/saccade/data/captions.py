@@ -1,0 +1,154 @@
+"""Readers of pictures with captions: what is in a folder, or in a JSON file, decides what it is.
+
+captions.tsv .csv .jsonl       two columns, or the keys image and caption; also captions.txt, as Flickr8k has it
+Flickr8k.token.txt             name.jpg#0 TAB caption, with Flickr_8k.trainImages.txt and so on
+COCO                           a JSON file with images and annotations
+Karpathy's splits              a JSON file with images, their sentences and their split
+
+The source of a pair is the path of its picture. Where parts are named (train, dev, test), they are kept.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saccade.data.pairs import Pair, Skipped
+from saccade.data.readers import stream_pairs
+
+TABLES = ("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt")
+FLICKR = "Flickr8k.token.txt"
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+PARTS = {"train": "train", "restval": "train", "val": "dev", "dev": "dev", "test": "test"}
+
+
+class Captioned(NamedTuple):
+    """A line that names a picture: where it stands, the picture, its caption, and its part if one is named."""
+
+    line: int
+    name: str
+    caption: str
+    part: str | None
+
+
+class Album:
+    """A folder of pictures, or a JSON file beside them, and what is said of each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = path if path.is_dir() else path.parent
+
+    @staticmethod
+    def is_one(path: Path) -> bool:
+        """Whether a path is to be read as pictures with captions."""
+        if path.is_dir():
+            return True
+        if path.suffix.lower() != ".json" or not path.is_file():
+            return False
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return '"images"' in file.read(10_000_000)
+
+    def stream(self, part: str, strict: bool = False) -> Iterator[Pair | Skipped]:
+        """The pairs of a part, or all where no parts are named, and every line that was left out."""
+        wanted = part if any(c.part for c in self._all) else None
+        any_pair, first = False, None
+        for line, name, caption, own in self._all:
+            if wanted is not None and own != wanted:
+                continue
+            picture = self._find(name)
+            text = " ".join(caption.split())
+            why = None if picture else f"no such picture: {name}" if name else "no picture named"
+            if why is None and text:
+                any_pair = True
+                yield Pair(str(picture), text)
+                continue
+            skipped = Skipped(str(self.listing), line, why or "empty caption")
+            if strict:
+                raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
+            first = first or skipped
+            yield skipped
+        if not any_pair:
+            raise ValueError(f"{self.path}: no captions found{f'; the first problem: {first}' if first else ''}")
+
+    def parts(self) -> set[str]:
+        """The parts that are named."""
+        return {c.part for c in self._all if c.part}
+
+    @cached_property
+    def listing(self) -> Path:
+        """The file that has the captions."""
+        if self.path.is_file():
+            return self.path
+        for name in (*TABLES, FLICKR):
+            if (self.path / name).is_file():
+                return self.path / name
+        for file in sorted(self.path.glob("*.json")) + sorted(self.path.glob("annotations/*.json")):
+            if self.is_one(file):
+                return file
+        known = ", ".join((*TABLES, FLICKR))
+        raise ValueError(f"{self.path}: a folder without captions; expected one of {known}, or a COCO or Karpathy JSON")
+
+    @cached_property
+    def _all(self) -> list[Captioned]:
+        if self.listing.name == FLICKR:
+            return list(self._flickr())
+        if self.listing.suffix.lower() == ".json":
+            return list(self._json())
+        return list(self._table())
+
+    def _table(self) -> Iterator[Captioned]:
+        keys = ("image", "caption")
+        with self.listing.open(encoding="utf-8-sig", errors="replace") as file:
+            start = file.readline()
+        named = self.listing.suffix.lower() == ".jsonl" or all(k in re.split(r"[,\t]", start.strip()) for k in keys)
+        for line, found in enumerate(stream_pairs(self.listing, langs=keys if named else None), 1):
+            if isinstance(found, Pair):
+                yield Captioned(line, found.source, found.target, None)
+            else:
+                yield Captioned(found.line, "", found.why, None)
+
+    def _flickr(self) -> Iterator[Captioned]:
+        parts: dict[str, str | None] = {}
+        for file in sorted(self.folder.glob("Flickr_8k.*Images.txt")):
+            part = PARTS.get(file.name.split(".")[1].removesuffix("Images"))
+            parts |= dict.fromkeys(file.read_text(encoding="utf-8").split(), part)
+        for number, line in enumerate(self.listing.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            name, _, caption = line.partition("\t")
+            name = name.partition("#")[0]
+            if not parts or name in parts:
+                yield Captioned(number, name, caption, parts.get(name))
+
+    def _json(self) -> Iterator[Captioned]:
+        try:
+            found = json.loads(self.listing.read_text(encoding="utf-8"))
+            images: list[dict[str, Any]] = found["images"]
+            if "annotations" in found:
+                names = {image["id"]: image["file_name"] for image in images}
+                for number, note in enumerate(found["annotations"], 1):
+                    yield Captioned(number, names.get(note["image_id"], ""), note["caption"], None)
+                return
+            for number, image in enumerate(images, 1):
+                name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
+                for sentence in image["sentences"]:
+                    said = sentence.get("raw") or " ".join(sentence["tokens"])
+                    yield Captioned(number, name, said, PARTS.get(image.get("split", "")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            what = f"{type(error).__name__} {error}"
+            raise ValueError(f"{self.listing}: neither COCO captions nor Karpathy's splits: {what}") from None
+
+    def _find(self, name: str) -> Path | None:
+        """The picture, beside the captions or in a folder under them."""
+        if not name:
+            return None
+        direct = self.folder / name
+        if ".." not in Path(name).parts and not Path(name).is_absolute() and direct.is_file():
+            return direct.resolve()
+        return self._files.get(Path(name).name) or self._files.get(Path(name).stem)
+
+    @cached_property
+    def _files(self) -> dict[str, Path]:
+        """By their names and, for pictures that were saved in another format, by their names without the ending."""
+        files = [p.resolve() for p in sorted(self.folder.rglob("*")) if p.suffix.lower() in PICTURES]
+        return {p.stem: p for p in files} | {p.name: p for p in files}

@@ -1,0 +1,141 @@
+"""Encoders of pictures: pixels [B, 3, H, W] and true sizes [B, 2] → a Memory whose places are the cells of a grid."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade.attention import Dropout, TransformerBlock
+from saccade.config import ModelConfig
+from saccade.config.image import ImageConfig
+from saccade.model.memory import Memory
+from saccade.model.recurrent import each
+
+GROUPS = 8  # of channels that are normalised together: no picture depends on the others of its batch
+
+
+class ImageEncoder(nn.Module):
+    """A picture as a grid of features, cell by cell from the upper left; the summary is their mean, through one layer.
+
+    Every cell also carries where it is, so that what asks can mean a place as well as a look.
+    """
+
+    def __init__(self, config: ModelConfig, image: ImageConfig) -> None:
+        super().__init__()
+        self.stride, self.grid = image.stride, (image.height // image.stride, image.width // image.stride)
+        self.change = Change(image)
+        self.see = Patches(config, image) if image.encoder == "patches" else CNN(image)
+        self.project = nn.Linear(self.see.width, config.width)
+        self.row = nn.Parameter(torch.randn(self.grid[0], 1, config.width) * 0.02)
+        self.column = nn.Parameter(torch.randn(1, self.grid[1], config.width) * 0.02)
+        attentive = image.encoder == "attentive_cnn"
+        self.itself = TransformerBlock(config.width, heads=4, dropout=config.dropout) if attentive else None
+        self.norm = nn.LayerNorm(config.width)
+        self.drop = Dropout(config.dropout)
+        self.pool = nn.Linear(config.width, config.width)
+
+    def forward(self, pixels: Tensor, sizes: Tensor) -> Memory:
+        x = pixels.to(self.project.weight.dtype) / 127.5 - 1  # [B, 3, H, W]
+        x = self.see(self.change(x) if self.training else x)  # [B, C, h, w]
+        x = self.project(x.permute(0, 2, 3, 1)) + self.row + self.column  # [B, h, w, D]
+        x, mask = x.flatten(1, 2), self.real(sizes)  # [B, N, D], [B, N]
+        if self.itself is not None:
+            x = self.itself(x, mask=mask).output
+        states = self.drop(self.norm(x)) * mask.unsqueeze(-1)
+        mean = states.sum(1) / mask.sum(1, keepdim=True)
+        return Memory(states, states, mask, torch.tanh(self.pool(mean)))
+
+    def real(self, sizes: Tensor) -> Tensor:
+        """Which cells have something of the picture in them: [B, N]."""
+        down, across = (torch.arange(n, device=sizes.device) * self.stride for n in self.grid)
+        rows, columns = down < sizes[:, :1], across < sizes[:, 1:]  # [B, h], [B, w]
+        return (rows.unsqueeze(2) & columns.unsqueeze(1)).flatten(1)
+
+
+class CNN(nn.Module):
+    """Halves the picture until a cell is `stride` pixels, each time followed by residual blocks."""
+
+    def __init__(self, image: ImageConfig) -> None:
+        super().__init__()
+        halvings = image.stride.bit_length() - 1
+        self.width = image.channels
+        layers: list[nn.Module] = []
+        before = 3
+        for i in range(halvings):
+            width = max(GROUPS, image.channels >> (halvings - 1 - i))
+            layers += [_convolution(before, width, 2), nn.ReLU()]
+            if i > 0:  # at full width and height they would cost more than all the others
+                layers += [ResidualBlock(width) for _ in range(image.blocks)]
+            before = width
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
+        return out
+
+
+class ResidualBlock(nn.Module):
+    """x + f(x), f being two convolutions."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = _convolution(width, width), _convolution(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x + self.second(F.relu(self.first(x))))
+
+
+def _convolution(before: int, after: int, stride: int = 1) -> nn.Sequential:
+    convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+    nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
+    return nn.Sequential(convolution, nn.GroupNorm(GROUPS, after))
+
+
+class Patches(nn.Module):
+    """Each cell is a patch of pixels; every patch looks at every other, layer after layer."""
+
+    def __init__(self, config: ModelConfig, image: ImageConfig) -> None:
+        super().__init__()
+        self.width = config.width
+        heads = 4 if config.width % 4 == 0 else 1
+        self.cut = nn.Conv2d(3, config.width, image.stride, image.stride)
+        grid = (image.height // image.stride, image.width // image.stride)
+        self.place = nn.Parameter(torch.randn(grid[0] * grid[1], config.width) * 0.02)
+        self.blocks = nn.ModuleList(
+            TransformerBlock(config.width, heads=heads, hidden=2 * config.width, dropout=config.dropout)
+            for _ in range(image.blocks)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.cut(x)  # [B, D, h, w]
+        shape = x.shape
+        x = x.flatten(2).mT + self.place  # [B, N, D]
+        for block in each(self.blocks, TransformerBlock):
+            x = block(x).output
+        return x.mT.reshape(shape)
+
+
+class Change(nn.Module):
+    """What training changes about pictures [B, 3, H, W], each one differently: place, light, direction."""
+
+    def __init__(self, image: ImageConfig) -> None:
+        super().__init__()
+        self.shift = (round(image.shift * image.height), round(image.shift * image.width))
+        self.colour, self.flip = image.colour, image.flip
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, _, height, width = x.shape
+        if any(self.shift):
+            moved = [torch.randint(-s, s + 1, (batch, 1), device=x.device) for s in self.shift]
+            rows = (torch.arange(height, device=x.device) + moved[0]).clamp(0, height - 1)  # [B, H]: edges repeat
+            columns = (torch.arange(width, device=x.device) + moved[1]).clamp(0, width - 1)  # [B, W]
+            x = x[torch.arange(batch, device=x.device)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+            x = x.permute(0, 3, 1, 2)  # the two indices came first
+        if self.colour:
+            contrast, light = (
+                1 + self.colour * (2 * torch.rand(batch, 3, 1, 1, device=x.device) - 1) for _ in range(2)
+            )
+            x = x * contrast + (light - 1)
+        if self.flip:
+            turned = torch.rand(batch, 1, 1, 1, device=x.device) < 0.5
+            x = torch.where(turned, x.flip(-1), x)
+        return x
