@@ -1,0 +1,111 @@
+"""Models of pictures: every family over every encoder, and the laws that hold for text hold here too."""
+
+import itertools
+
+import pytest
+import torch
+
+from saccade.config import ModelConfig
+from saccade.config.image import ImageConfig
+from saccade.data.tokenisers import START, STOP
+from saccade.model import Model, build
+from saccade.model.images import Change, ImageEncoder
+from saccade.search.beam import beam_search
+from saccade.search.force import force
+
+FAMILIES = ("seq2seq", "bahdanau", "luong", "transformer")
+ENCODERS = ("cnn", "attentive_cnn", "patches")
+
+
+def make(family: str, encoder: str = "cnn", dropout: float = 0.0, **image: object) -> Model:
+    torch.manual_seed(0)
+    read = ImageConfig.read({"height": 16, "width": 24, "encoder": encoder, "channels": 16, "stride": 4, **image})
+    return build(ModelConfig.read({"family": family, "width": 16, "dropout": dropout}), read, 11)
+
+
+def pictures(batch: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    pixels = torch.randint(0, 256, (batch, 3, 16, 24), dtype=torch.uint8)
+    sizes = torch.tensor([[16, 24], [7, 24], [16, 9]])[:batch]
+    for one, (height, width) in zip(pixels, sizes.tolist(), strict=True):
+        one[:, height:] = 0
+        one[:, :, width:] = 0
+    return pixels, sizes
+
+
+@pytest.mark.parametrize(("family", "encoder"), list(itertools.product(FAMILIES, ENCODERS)))
+def test_every_family_learns_from_every_encoder_and_writes(family, encoder):
+    model = make(family, encoder, dropout=0.1).train()
+    words = torch.randint(4, 11, (3, 5))
+    real = torch.tensor([5, 2, 4])[:, None] > torch.arange(5)
+    loss = model(*pictures(), words, words.roll(-1, 1), real)
+    loss.backward()
+    used = [p for name, p in model.encoder.named_parameters() if family != "transformer" or not name.startswith("pool")]
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in used)  # a Transformer needs no summary
+    with torch.no_grad():
+        memory = model.eval().encode(*pictures())
+        found = beam_search([model], [memory], torch.tensor([6] * 3), start=START, stop=STOP, beam=3)
+        assert [len(h) for h in found] == [3] * 3
+        if family != "seq2seq":
+            targets = torch.tensor([found[0][0].tokens])
+            one = memory.select(torch.tensor([0]))
+            weights = force([model], [one], targets, start=START).weights
+            assert weights.shape[-1] == 24  # cells
+            torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_a_picture_alone_is_a_picture_in_company(encoder):
+    model = make("luong", encoder).double().eval()
+    pixels, sizes = pictures()
+    with torch.no_grad():
+        together = model.encode(pixels, sizes)
+        for i in range(3):
+            alone = model.encode(pixels[i : i + 1], sizes[i : i + 1])
+            torch.testing.assert_close(alone.keys[0], together.keys[i], rtol=0, atol=1e-10)
+            torch.testing.assert_close(alone.summary[0], together.summary[i], rtol=0, atol=1e-10)
+
+
+def test_only_cells_with_something_in_them_are_looked_at():
+    encoder = make("luong").encoder
+    assert isinstance(encoder, ImageEncoder)
+    real = encoder.real(torch.tensor([[16, 24], [7, 24], [16, 9], [1, 1]])).view(4, 4, 6)
+    assert real[0].all()
+    assert real[1].tolist() == [[True] * 6] * 2 + [[False] * 6] * 2
+    assert real[2].tolist() == [[True] * 3 + [False] * 3] * 4
+    assert real[3].sum() == 1
+
+
+@pytest.mark.parametrize("stride", [4, 8, 16])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_grid_is_as_fine_as_asked(stride, encoder):
+    model = make("bahdanau", encoder, height=32, width=48, stride=stride)
+    memory = model.encode(torch.zeros(2, 3, 32, 48, dtype=torch.uint8), torch.tensor([[32, 48]] * 2))
+    assert memory.keys.shape == (2, 32 * 48 // stride**2, 16)
+
+
+def test_what_training_changes():
+    x = torch.rand(200, 3, 16, 16)
+    assert torch.equal(Change(ImageConfig(height=16, width=16))(x), x)
+    flipped = Change(ImageConfig(height=16, width=16, flip=True))(x)
+    turned = torch.tensor([torch.equal(a, b.flip(-1)) for a, b in zip(flipped, x, strict=True)])
+    assert 60 < turned.sum() < 140
+    assert torch.equal(flipped[~turned], x[~turned])
+    dot = torch.zeros(200, 3, 16, 16)
+    dot[:, :, 8, 8] = 1
+    moved = Change(ImageConfig(height=16, width=16, shift=0.25))(dot)
+    places = moved[:, 0].flatten(1).argmax(1)
+    assert (moved.flatten(1).sum(1) == 3).all()
+    assert len(places.unique()) > 30
+    assert ((places // 16 - 8).abs() <= 4).all()
+    lit = Change(ImageConfig(height=16, width=16, colour=0.3))(torch.ones(200, 3, 16, 16))
+    assert lit.std((2, 3)).max() < 1e-6  # the same everywhere in a picture
+    assert lit[:, 0, 0, 0].std() > 0.05
+    assert lit.min() >= 0.4 - 1e-6
+
+
+def test_settings_that_do_not_fit():
+    with pytest.raises(ValueError, match="height: 30, expected a multiple of stride=8"):
+        ImageConfig.read({"height": 30})
+    with pytest.raises(ValueError, match="channels: 20, expected a multiple of 8"):
+        ImageConfig.read({"channels": 20})

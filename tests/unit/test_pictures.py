@@ -1,0 +1,338 @@
+"""Pictures: whatever is in a file, it becomes upright RGB in its frame, or one clear line."""
+
+import io
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from saccade.data import Frame, Pair, Skipped, Source, gather, load_source, numbered
+from saccade.data import pictures as room
+from saccade.data.captions import Album
+from saccade.data.pictures import file_key, load_pictures, open_picture
+from saccade.data.plates import text_of
+from saccade.data.scenes import KEPT, scene
+from saccade.data.tokenisers import Tokeniser
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_CACHE", str(tmp_path / "cache"))
+
+
+def saved(path, picture, **options):
+    picture.save(path, **options)
+    return path
+
+
+def gradient(width=40, height=30, mode="RGB"):
+    x = np.linspace(0, 255, width)[None, :] + 0 * np.arange(height)[:, None]
+    return Image.fromarray(x.astype(np.uint8)).convert(mode)
+
+
+class TestOpening:
+    @pytest.mark.parametrize("mode", ["RGB", "L", "1", "P", "RGBA", "LA", "CMYK"])
+    @pytest.mark.parametrize("ending", ["png", "tiff"])
+    def test_every_mode_becomes_rgb(self, tmp_path, mode, ending):
+        ending = "tiff" if mode == "CMYK" else ending  # PNG has none
+        opened = open_picture(saved(tmp_path / f"a.{ending}", gradient(mode=mode)))
+        assert (opened.mode, opened.size) == ("RGB", (40, 30))
+
+    def test_cmyk_jpeg(self, tmp_path):
+        assert open_picture(saved(tmp_path / "a.jpg", gradient(mode="CMYK"))).mode == "RGB"
+
+    def test_sixteen_bits_keep_their_range(self, tmp_path):
+        deep = Image.fromarray((np.linspace(0, 65535, 40)[None, :] + np.zeros((30, 1))).astype(np.uint16))
+        pixels = np.asarray(open_picture(saved(tmp_path / "a.png", deep)))
+        assert pixels.min() == 0
+        assert pixels.max() == 255
+        assert 120 < pixels[0, 20, 0] < 136
+
+    def test_an_animation_shows_its_first_frame(self, tmp_path):
+        frames = [Image.new("RGB", (8, 8), c) for c in ("red", "blue")]
+        path = saved(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
+        assert np.asarray(open_picture(path))[0, 0].tolist() == [255, 0, 0]
+
+    def test_what_is_transparent_is_white(self, tmp_path):
+        path = saved(tmp_path / "a.png", Image.new("RGBA", (4, 4), (0, 0, 0, 0)))
+        assert np.asarray(open_picture(path)).min() == 255
+
+    def test_a_camera_on_its_side(self, tmp_path):
+        exif = Image.Exif()
+        exif[0x0112] = 6  # turned by 90 degrees
+        assert open_picture(saved(tmp_path / "a.jpg", gradient(40, 30), exif=exif)).size == (30, 40)
+
+    def test_a_text_named_jpg(self, tmp_path):
+        (tmp_path / "a.jpg").write_text("not a picture")
+        with pytest.raises(ValueError, match=r"a\.jpg: is no picture"):
+            open_picture(tmp_path / "a.jpg")
+
+    def test_a_format_that_is_not_allowed(self, tmp_path):
+        with pytest.raises(ValueError, match="is no picture"):
+            open_picture(saved(tmp_path / "a.eps", gradient()))
+
+    def test_half_a_file(self, tmp_path):
+        noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (80, 80, 3), dtype=np.uint8))
+        path = saved(tmp_path / "a.jpg", noise)
+        path.write_bytes(path.read_bytes()[:1500])
+        with pytest.raises(ValueError, match=r"a\.jpg: cannot be read"):
+            open_picture(path)
+
+    def test_a_bomb_is_refused_by_its_header(self, tmp_path, monkeypatch):
+        large = saved_bytes(gradient())
+        monkeypatch.setattr(room, "MOST_PIXELS", 1000)
+        monkeypatch.setattr(Image.Image, "load", lambda _: pytest.fail("decoded"))
+        with pytest.raises(ValueError, match="40×30 pixels, more than 1,000"):
+            open_picture(large)
+
+    def test_no_file(self, tmp_path):
+        with pytest.raises(ValueError, match=r"gone\.png: No such file"):
+            open_picture(tmp_path / "gone.png")
+        with pytest.raises(ValueError, match="Is a directory"):
+            open_picture(tmp_path)
+
+    @given(
+        st.binary(max_size=200),
+        st.sampled_from([b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF1234WEBP", b"BM"]),
+    )
+    def test_random_bytes_are_a_picture_or_one_line(self, rest, start):
+        try:
+            assert open_picture(start + rest).mode == "RGB"
+        except ValueError as error:
+            assert "\n" not in str(error)
+
+
+def saved_bytes(picture) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, "PNG")
+    return out.getvalue()
+
+
+class TestFrames:
+    @given(st.integers(1, 300), st.integers(1, 300), st.integers(8, 64), st.integers(8, 64))
+    def test_the_aspect_is_kept_within_a_pixel(self, width, height, frame_width, frame_height):
+        pixels, (h, w) = Frame(frame_height, frame_width).fit(Image.new("RGB", (width, height), "white"))
+        assert pixels.shape == (frame_height, frame_width, 3)
+        assert h == frame_height or w == frame_width
+        share = min(frame_height / height, frame_width / width)
+        assert abs(h - max(1, height * share)) <= 0.5 + 1e-9
+        assert abs(w - max(1, width * share)) <= 0.5 + 1e-9
+        assert (pixels[:h, :w] == 255).all()
+        assert not pixels[h:].any()
+        assert not pixels[:, w:].any()
+
+    def test_one_pixel_and_a_very_long_line(self):
+        assert Frame(16, 16).fit(Image.new("RGB", (1, 1))).size == (16, 16)
+        assert Frame(16, 16).fit(Image.new("RGB", (20_000, 1))).size == (1, 16)
+
+
+class TestCache:
+    def test_decoded_once_and_keyed_by_what_is_in_the_files(self, tmp_path):
+        paths = [str(saved(tmp_path / f"{i}.png", gradient(30 + i))) for i in range(3)]
+        count = []
+
+        def load(source):
+            count.append(source)
+            return open_picture(source)
+
+        first, broken = load_pictures(paths, Frame(16, 16), load, file_key)
+        again, _ = load_pictures(paths, Frame(16, 16), load, file_key)
+        assert count == paths
+        assert broken == {}
+        assert (first.pixels == again.pixels).all()
+        assert again.get(paths[1]).size == first.get(paths[1]).size
+        assert first.get("another") is None
+        load_pictures(paths, Frame(8, 8), load, file_key)
+        saved(tmp_path / "1.png", gradient(50))
+        load_pictures(paths, Frame(16, 16), load, file_key)
+        assert len(count) == 9  # another frame, other content
+
+    def test_a_broken_picture_is_named_and_the_rest_goes_on(self, tmp_path):
+        good = str(saved(tmp_path / "a.png", gradient()))
+        (tmp_path / "b.png").write_bytes(b"nothing")
+        found, broken = load_pictures([good, str(tmp_path / "b.png")], Frame(8, 8), open_picture, file_key)
+        assert list(found.places) == [good]
+        assert list(broken) == [str(tmp_path / "b.png")]
+
+    def test_a_crash_leaves_nothing_half_made(self, tmp_path):
+        def load(_source):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            load_pictures(["x"], Frame(8, 8), load, file_key)
+        assert list((tmp_path / "cache").iterdir()) == []
+
+
+class TestAlbums:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "album" / "images").mkdir(parents=True)
+        for name in ("one.jpg", "two.jpg", "three.png"):
+            gradient().save(tmp_path / "album" / "images" / name)
+        return tmp_path / "album"
+
+    def pairs(self, path, part="train"):
+        found = list(Album(path).stream(part))
+        return (
+            [(p.source.split("/")[-1], p.target) for p in found if isinstance(p, Pair)],
+            [str(s) for s in found if isinstance(s, Skipped)],
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("captions.tsv", "one.jpg\ta cat\none.jpg\ta small cat\nimages/two.jpg\ta dog\ngone.jpg\ta bird\n"),
+            ("captions.csv", "image,caption\none.jpg,a cat\none.jpg,a small cat\ntwo.jpg,a dog\ngone.jpg,a bird\n"),
+            ("captions.txt", "image,caption\none.jpg,a cat\none.jpg,a small cat\ntwo.jpg,a dog\ngone.jpg,a bird\n"),
+            (
+                "captions.jsonl",
+                "".join(
+                    json.dumps({"image": i, "caption": c}) + "\n"
+                    for i, c in (
+                        ("one.jpg", "a cat"),
+                        ("one.jpg", "a small cat"),
+                        ("two.jpg", "a dog"),
+                        ("gone.jpg", "x"),
+                    )
+                ),
+            ),
+            ("Flickr8k.token.txt", "one.jpg#0\ta cat\none.jpg#1\ta small cat\ntwo.jpg#0\ta dog\ngone.jpg#0\ta bird\n"),
+            (
+                "coco.json",
+                json.dumps(
+                    {
+                        "images": [{"id": i, "file_name": n} for i, n in enumerate(("one.jpg", "two.jpg", "gone.jpg"))],
+                        "annotations": [
+                            {"image_id": i, "caption": c}
+                            for i, c in ((0, "a cat"), (0, "a small cat"), (1, "a dog"), (2, "a bird"))
+                        ],
+                    }
+                ),
+            ),
+        ],
+    )
+    def test_what_people_have(self, folder, name, content):
+        (folder / name).write_text(content)
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat"), ("one.jpg", "a small cat"), ("two.jpg", "a dog")]
+        assert len(skipped) == 1
+        assert "no such picture: gone.jpg" in skipped[0]
+
+    def test_karpathys_splits_and_flickrs_are_kept(self, folder):
+        images = [("one.jpg", "train"), ("two.jpg", "val"), ("three.png", "restval")]
+        karpathy = {"images": [{"filename": n, "split": s, "sentences": [{"raw": f"in {s}"}]} for n, s in images]}
+        (folder / "dataset.json").write_text(json.dumps(karpathy))
+        assert self.pairs(folder)[0] == [("one.jpg", "in train"), ("three.png", "in restval")]
+        assert self.pairs(folder / "dataset.json", "dev")[0] == [("two.jpg", "in val")]
+        (folder / "Flickr8k.token.txt").write_text("one.jpg#0\ta cat\ntwo.jpg#0\ta dog\nthree.jpg#0\ta bird\n")
+        (folder / "Flickr_8k.trainImages.txt").write_text("one.jpg\n")
+        (folder / "Flickr_8k.devImages.txt").write_text("three.jpg\n")
+        assert self.pairs(folder)[0] == [("one.jpg", "a cat")]
+        assert self.pairs(folder, "dev")[0] == [("three.png", "a bird")]  # saved in another format
+
+    def test_captions_of_one_picture_stay_on_one_side(self, folder):
+        for i in range(40):
+            gradient(20 + i).save(folder / f"{i}.png")
+        lines = [f"{i}.png\tcaption {k} of {i}" for i in range(40) for k in range(3)]
+        (folder / "captions.tsv").write_text("\n".join(lines))
+        material = gather(Source([str(folder)]), None)
+        train, dev = ({p.source for p in part} for part in (material.sample, material.dev))
+        assert train.isdisjoint(dev)
+        assert len(train | dev) == 40
+
+    def test_a_broken_picture_is_left_out_and_counted(self, folder):
+        (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\nbad.jpg\tx\n")
+        (folder / "bad.jpg").write_text("no picture")
+        material = gather(Source([str(folder)]), None)
+        target = Tokeniser.train([p.target for p in material.sample], "words")
+        examples = material.examples(Frame(16, 16), target)
+        assert len(examples) + len(material.dev) == 3
+        assert "skipped 1 picture: is no picture" in material.skipped.report()[0]
+        assert "bad.jpg" in material.skipped.report()[0]
+
+    @pytest.mark.parametrize(
+        ("content", "says"),
+        [
+            (None, "a folder without captions"),
+            ("gone.jpg\tx\n", "no captions found; the first problem"),
+            ("", "is empty"),
+        ],
+    )
+    def test_a_folder_that_is_of_no_use(self, folder, content, says):
+        if content is not None:
+            (folder / "captions.tsv").write_text(content)
+        with pytest.raises(ValueError, match=says):
+            list(Album(folder).stream("train"))
+
+    def test_a_json_file_of_something_else(self, folder):
+        (folder / "x.json").write_text('{"images": [{"name": "one.jpg"}]}')
+        with pytest.raises(ValueError, match="neither COCO captions nor Karpathy's splits"):
+            list(Album(folder / "x.json").stream("train"))
+
+    def test_no_path_leads_out_of_the_folder(self, folder):
+        gradient().save(folder.parent / "secret.png")
+        (folder / "captions.tsv").write_text("../secret.png\tx\none.jpg\ta cat\n")
+        assert self.pairs(folder)[0] == [("one.jpg", "a cat")]
+
+
+class TestScenes:
+    @given(st.sampled_from(["train", "dev", "test"]), st.integers(0, 10**6))
+    def test_every_caption_is_true_and_drawn_again_the_picture_is_the_same(self, part, number):
+        found = scene(f"scenes:{part}:{number}")
+        for caption in found.captions(4):
+            assert found.is_true(caption), caption
+        assert found.draw().tobytes() == found.draw().tobytes()
+        if part != "test":
+            assert not found.unseen
+            assert not any((t.colour, t.shape) in KEPT for t in found.things)
+
+    def test_what_is_not_there_is_not_true(self):
+        found = scene("scenes:train:3")
+        thing, other = found.things[:2]
+        name, other_name = (f"{t.size} {t.colour} {t.shape}" for t in (thing, other))
+        left, right = sorted((name, other_name), key=lambda n: thing.centre if n == name else other.centre)
+        assert found.is_true(f"a {left} is left of a {right}")
+        assert not found.is_true(f"a {right} is left of a {left}")
+        assert not found.is_true(f"a {left} is left of a {left}")
+        wrong = next(c for c in ("red", "blue", "green", "yellow") if all(t.colour != c for t in found.things))
+        assert not found.is_true(f"a {wrong} {thing.shape} is left of a {right}")
+        assert not found.is_true("a cat is left of a dog")
+        assert not found.is_true("")
+
+    def test_mentions_are_where_the_words_are(self):
+        found = scene("scenes:dev:11")
+        for caption in found.captions(5):
+            for mention in found.mentions(caption):
+                assert mention.thing.is_called(caption[mention.start : mention.end])
+
+    def test_colours_are_where_their_boxes_are(self):
+        for i in range(20):
+            found = scene(f"scenes:test:{i}")
+            pixels = np.asarray(found.draw()).astype(int)
+            for thing in found.things:
+                y, x = (round(64 * c) for c in reversed(thing.centre))
+                red, green, blue = pixels[y, x]
+                if thing.colour == "red":
+                    assert red > 2 * max(green, blue) - 60
+                if thing.colour == "blue":
+                    assert blue > max(red, green) + 40
+
+    def test_plates_of_different_parts_never_share_a_text(self):
+        texts = {part: {text_of(f"plates:{part}:{i}") for i in range(300)} for part in ("train", "dev", "test")}
+        assert texts["train"].isdisjoint(texts["dev"] | texts["test"])
+        assert load_source("plates:dev:5").height == 32
+
+    def test_a_file_may_be_named_like_a_task(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        saved(tmp_path / "scenes:mine:1", gradient(), format="PNG")
+        assert load_source("scenes:mine:1").size == (40, 30)
+
+    def test_numbers_of_pictures_are_their_places(self):
+        pairs = [Pair(f"scenes:train:{i // 2}", f"caption {i}") for i in range(6)]
+        target = Tokeniser.train([p.target for p in pairs], "words")
+        examples = numbered(pairs, Frame(64, 64), target)
+        assert [examples[i][0] for i in range(6)] == [[0], [0], [1], [1], [2], [2]]
+        assert (examples.pictures.pixels[1] == np.asarray(load_source("scenes:train:1"))).all()
