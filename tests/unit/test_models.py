@@ -26,6 +26,8 @@ RECURRENT = [
         for s in ("additive", "dot")
     ),
     *({"family": "luong", "feed": False, "score": s, "tied": True} for s in SCORES),
+    *({"family": f, "gate": True, "normalise": n} for f in ("bahdanau", "luong") for n in ("entmax15", "hard")),
+    {"family": "luong", "feed": False, "gate": True, "normalise": "sparsemax"},
     {"family": "luong", "feed": False, "coverage": True},
     {"family": "luong", "embedding": 6},
     *(
@@ -231,3 +233,20 @@ def test_two_readings_that_agree_cost_nothing_and_two_that_do_not_cost_something
         else:
             torch.testing.assert_close(loss, model(*pairs, real, 0.1))
             assert loss == without
+
+
+@pytest.mark.parametrize("family", ["bahdanau", "luong", "transformer"])
+def test_looking_at_everything_about_once_is_asked_for_only_where_it_is(family):
+    torch.manual_seed(0)
+    pairs = (torch.randint(4, 9, (3, 5)), torch.tensor([5, 3, 4])[:, None] > torch.arange(5))
+    words = torch.randint(4, 9, (2, 3, 4))
+    real = torch.tensor([4, 2, 3])[:, None] > torch.arange(4)
+    model = build(ModelConfig.read({"family": family, "width": 8, "dropout": 0.0}), 9, 9).double().train()
+    plain = model(*pairs, *words, real)
+    weights = model.decoder(model.encode(*pairs), words[0], need_weights=True).weights
+    by_hand = 0.0
+    for b in range(3):
+        seen = weights[b, real[b]].sum(0)[..., pairs[1][b]]  # [L, H, N]
+        by_hand += ((1 - seen) ** 2).sum(-1).mean().item()
+    asked = model(*pairs, *words, real, 0.0, 0.0, 0.0, 0.7)
+    assert asked.item() == pytest.approx(plain.item() + 0.7 * by_hand)

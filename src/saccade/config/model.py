@@ -42,6 +42,12 @@ class ModelConfig(Config):
     score: Score = Field("general", description="How a recurrent decoder compares its state with the memory.")
     heads: PositiveInt = Field(1, description="How many looks are taken side by side.")
     feed: bool = Field(True, description="Luong: whether the decoder is also fed what it made of its last glance.")
+    normalise: Literal["softmax", "sparsemax", "entmax15", "hard"] = Field(
+        "softmax", description="From scores to weights, in a recurrent decoder; hard looks at one place alone."
+    )
+    gate: bool = Field(
+        False, description="Whether a recurrent decoder decides at each word how much of its glance to let in."
+    )
     coverage: bool = Field(
         False, description="Whether attention minds what it looked at before; recurrent decoders only."
     )
@@ -101,7 +107,7 @@ OWNERS: dict[str, tuple[Family, ...]] = {  # settings of some families only
     **dict.fromkeys(
         ("embedding", "cell", "bidirectional", "cell_norm", "between_norm", "variational", "residual"), _RECURRENT
     ),
-    **dict.fromkeys(("score", "coverage"), _LOOKING),
+    **dict.fromkeys(("score", "coverage", "normalise", "gate"), _LOOKING),
     "heads": (*_LOOKING, "transformer"),
     "max_length": (*_LOOKING, "transformer"),
     "feed": ("luong",),

@@ -44,6 +44,9 @@ class TrainConfig(Config):
         0.0,
         description="Read each pair twice, other things dropped each time, and ask both to agree this much: R-Drop.",
     )
+    doubly_stochastic: NonNegativeFloat = Field(
+        0.0, description="How much it costs not to look at every place about once in all (Xu et al. 2015)."
+    )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
         0.99, description="How slowly the weights that are kept follow those that learn; 0: they are the same."

@@ -36,6 +36,7 @@ class Model(nn.Module):
         smoothing: float = 0.0,
         sampling: float = 0.0,
         consistency: float = 0.0,
+        doubly_stochastic: float = 0.0,
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
@@ -44,6 +45,8 @@ class Model(nn.Module):
 
         With `consistency`, each pair is read twice, and the two readings, from which dropout left out other things, are
         also asked to agree (Liang et al. 2021, R-Drop; this is their α). The loss is then the mean of the two.
+
+        With `doubly_stochastic`, λ Σ_n (1 − Σ_t a_tn)² is added for each source, the mean over layers and heads.
         """
         if consistency:
             tokens, mask, given, wanted, real = (torch.cat([x, x]) for x in (tokens, mask, given, wanted, real))
@@ -53,9 +56,13 @@ class Model(nn.Module):
                 chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [B, T]
             own = torch.rand(given.shape, device=given.device)[:, 1:] < sampling
             given = torch.cat([given[:, :1], torch.where(own, chosen[:, :-1], given[:, 1:])], 1)
-        hidden = self.decoder(memory, given).hidden  # [B, T, D]
+        hidden, weights = self.decoder(memory, given, need_weights=doubly_stochastic > 0)  # [B, T, D], [B, T, L, H, N]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
         loss = F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
+        if weights is not None and doubly_stochastic:
+            looked = (weights * real[:, :, None, None, None]).sum(1)  # [B, L, H, N]
+            missed = ((1 - looked) ** 2).mean((1, 2)) * memory.mask
+            loss = loss + doubly_stochastic * missed.sum()
         if not consistency:
             return loss
         one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each

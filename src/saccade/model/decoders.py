@@ -155,7 +155,7 @@ class BahdanauDecoder(Decoder):
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         embedding = config.embedding or config.width
         super().__init__(config, vocabulary, embedding, config.width)
-        self.attention = _attention(config)
+        self.attention, self.gate = _attention(config), _gate(config)
         self.cells = _cells(config, embedding + config.width)
         self.bridge = Bridge(config.width, self.cells)
         self.join = nn.Linear(2 * config.width + embedding, config.width)
@@ -202,6 +202,7 @@ class BahdanauDecoder(Decoder):
     ) -> tuple[Tensor, Tensor, Glance, dict[str, Tensor]]:
         query = cells[..., -1, 0, :]  # [B, K, D]: the top layer's hidden state
         glance, seen = _look(self.attention, query, memory, seen, need_weights, look)
+        glance = _let_in(self.gate, query, glance)
         hidden, cells = _step(self.cells, words, glance.context, cells, time)  # [B, K, D]
         return hidden, cells, glance, seen
 
@@ -221,7 +222,7 @@ class LuongDecoder(Decoder):
         embedding = config.embedding or config.width
         super().__init__(config, vocabulary, embedding, config.width)
         self.feed = config.feed
-        self.attention = _attention(config)
+        self.attention, self.gate = _attention(config), _gate(config)
         self.cells = _cells(config, embedding + config.width if config.feed else embedding)
         self.bridge = Bridge(config.width, self.cells)
         self.join = nn.Linear(2 * config.width, config.width)
@@ -250,6 +251,7 @@ class LuongDecoder(Decoder):
             glance: Glance = self.attention(
                 hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights, look=look
             )
+            glance = _let_in(self.gate, hidden, glance)
             return Outputs(torch.tanh(self.join(torch.cat([glance.context, hidden], -1))), _layers(glance.weights))
         outputs, weights = [], []
         ahead = self.cells.ahead(words) if self.feed else None
@@ -270,6 +272,7 @@ class LuongDecoder(Decoder):
     ) -> tuple[Tensor, dict[str, Tensor], Glance]:
         hidden, cells = _step(self.cells, words, tensors.get("fed"), tensors["cells"], time)  # [B, K, D]
         glance, seen = _look(self.attention, hidden, memory, tensors, need_weights, look)
+        glance = _let_in(self.gate, hidden, glance)
         output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))  # [B, K, D]
         return output, {"cells": cells, **({"fed": self.drop(output)} if self.feed else {}), **seen}, glance
 
@@ -350,8 +353,22 @@ def _cells(config: ModelConfig, input_width: int) -> Recurrent:
 def _attention(config: ModelConfig) -> Attention:
     max_length = config.max_length if config.score == "location" else None
     return Attention(
-        config.width, score=config.score, heads=config.heads, max_length=max_length, coverage=config.coverage
+        config.width,
+        score=config.score,
+        heads=config.heads,
+        max_length=max_length,
+        normalise=config.normalise,
+        coverage=config.coverage,
     )
+
+
+def _gate(config: ModelConfig) -> nn.Linear | None:
+    return nn.Linear(config.width, 1) if config.gate else None
+
+
+def _let_in(gate: nn.Linear | None, query: Tensor, glance: Glance) -> Glance:
+    """How much of what was seen matters for the next word: β = σ(w·q), context ← β context (Xu et al. 2015)."""
+    return glance if gate is None else glance._replace(context=gate(query).sigmoid() * glance.context)
 
 
 def _look(
