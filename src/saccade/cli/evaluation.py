@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from saccade.cli.words import say
-from saccade.data import Corpus, Pair, Source
+from saccade.data import Corpus, Frame, Pair, Source, readable
 from saccade.evaluate import Report, evaluate
 from saccade.search import Options, Translator
 from saccade.see.terminal import printable
@@ -48,9 +48,17 @@ def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: 
             corpus.pairs.append(found)
         else:
             corpus.skipped.append(found)
+    translator = load(*runs)
+    if translator.reads_pictures != test.pictures:
+        reads = "pictures" if translator.reads_pictures else "text"
+        raise ValueError(f"{test.paths[0]}: the run reads {reads}, and this is something else")
+    if isinstance(translator.source, Frame):
+        corpus, translator.pictures = readable(corpus, translator.source)
     for line in corpus.report():
         say(line)
-    report = evaluate(load(*runs), corpus.pairs, options)
+    if not corpus.pairs:
+        raise ValueError(f"{test.paths[0]}: nothing to measure on")
+    report = evaluate(translator, corpus.pairs, options)
     if as_json:
         record = report.record()
         record["counts"]["skipped"] = len(corpus.skipped)

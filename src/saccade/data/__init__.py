@@ -7,7 +7,7 @@ silence. This room imports the errors and configs; its tensors begin where batch
 
 from saccade.data.batches import Batch, batches
 from saccade.data.choose import Choice, choose_tokenisers
-from saccade.data.corpus import Material, Source, gather, numbered
+from saccade.data.corpus import Material, Source, gather, numbered, readable
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
 from saccade.data.pictures import Fitted, Frame, Pictures
@@ -43,6 +43,7 @@ __all__ = [
     "load_source",
     "numbered",
     "read_pairs",
+    "readable",
     "split",
     "stream_pairs",
     "tokenise",

@@ -8,7 +8,7 @@ from pathlib import Path
 from saccade.data.captions import Album
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
-from saccade.data.pictures import Frame, load_pictures
+from saccade.data.pictures import Frame, Pictures, load_pictures
 from saccade.data.readers import Languages, stream_pairs
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
@@ -103,9 +103,19 @@ class Material:
         return cached(self, source, target, f"{self.content} {self.share}")
 
     def _readable(self, pairs: list[Pair], frame: Frame) -> list[Pair]:
-        _, broken = load_pictures((p.source for p in pairs), frame, load_source, source_key)
-        self.skipped.skipped += [Skipped(file, 0, _reason(file, why)) for file, why in broken.items()]
-        return [p for p in pairs if p.source not in broken]
+        found, _ = readable(Corpus(pairs), frame)
+        self.skipped.skipped += found.skipped
+        return found.pairs
+
+
+def readable(corpus: Corpus, frame: Frame) -> tuple[Corpus, Pictures]:
+    """Pairs whose pictures can be read, these pictures, and why others were left out."""
+    pictures, broken = load_pictures((p.source for p in corpus.pairs), frame, load_source, source_key)
+    left_out = [
+        Skipped(file, 0, why.removeprefix(f"{file}: ")) for file, why in broken.items()
+    ]  # alike, counted as one
+    kept = [p for p in corpus.pairs if p.source not in broken]
+    return Corpus(kept, [*corpus.skipped, *left_out]), pictures
 
 
 def numbered(pairs: Sequence[Pair], source: Tokeniser | Frame, target: Tokeniser) -> Examples:
@@ -161,8 +171,3 @@ def _pairs(stream: Iterable[Pair | Skipped], skipped: Corpus) -> Iterator[Pair]:
             yield found
         else:
             skipped.skipped.append(found)
-
-
-def _reason(file: str, why: str) -> str:
-    """Why a picture was left out, without its name, so that pictures with the same fault are counted together."""
-    return why.removeprefix(f"{file}: ")

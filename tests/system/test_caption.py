@@ -1,0 +1,144 @@
+"""From a folder of pictures to captions with their glances, by the command line alone."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+COLOURS = {"red": (220, 30, 30), "green": (30, 160, 60), "blue": (30, 60, 220), "yellow": (240, 210, 40)}
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "saccade", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def draw(colour: str, place: int, shade: int) -> Image.Image:
+    """A square of a colour at one of four places."""
+    picture = Image.new("RGB", (32, 32), (200 + shade, 210, 220))
+    x, y = 16 * (place % 2) + 3, 16 * (place // 2) + 3
+    picture.paste(COLOURS[colour], (x, y, x + 10, y + 10))
+    return picture
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("album")
+    lines = []
+    for colour in COLOURS:
+        for place in range(4):
+            for shade in range(0, 50, 5):
+                name = f"{colour}-{place}-{shade}.png"
+                draw(colour, place, shade).save(folder / name)
+                where = ("top left", "top right", "bottom left", "bottom right")[place]
+                lines.append(f"{name}\ta {colour} square at the {where}")
+    (folder / "broken.jpg").write_text("no picture")
+    (folder / "captions.tsv").write_text("\n".join([*lines, "broken.jpg\ta broken one", "gone.png\tnot there"]) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(album, tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "squares"
+    settings = ["--set", "train.steps=250", "--set", "model.width=64", "--set", "image.channels=32"]
+    settings += [
+        "--set",
+        "train.batch_tokens=400",
+        "--set",
+        "train.evaluations=2",
+        "--set",
+        "train.learning_rate=0.004",
+    ]
+    settings += ["--set", "model.dropout=0.0"]
+    ran = run("train", album, "-o", path, *settings)
+    assert ran.returncode == 0, ran.stderr
+    assert "skipped 1 line: no such picture: gone.png" in ran.stderr
+    assert "skipped 1 picture: is no picture" in ran.stderr
+    return path
+
+
+def test_it_learned_to_say_what_is_there(trained, album, tmp_path):
+    fresh = [(c, p) for c in COLOURS for p in range(4)]
+    for colour, place in fresh:
+        draw(colour, place, 27).save(tmp_path / f"{colour}{place}.png")
+    ran = run("caption", trained, *(tmp_path / f"{c}{p}.png" for c, p in fresh))
+    assert ran.returncode == 0, ran.stderr
+    lines = ran.stdout.splitlines()
+    where = ("top left", "top right", "bottom left", "bottom right")
+    right = sum(line == f"a {c} square at the {where[p]}" for line, (c, p) in zip(lines, fresh, strict=True))
+    assert right >= 15
+
+
+def test_glances_as_json_in_the_terminal_and_as_files(trained, album, tmp_path):
+    picture = album / "red-1-0.png"
+    record = json.loads(run("caption", trained, picture, "--json").stdout)
+    assert record["grid"] == [4, 4]
+    assert [len(row) for row in record["attention"]["cross"][0][0]] == [16] * len(record["target_tokens"])
+    shown = run("caption", trained, picture, "--show").stdout
+    assert "square" in shown
+    assert "█" in shown
+    for ending in ("png", "svg", "html", "csv", "json"):
+        assert run("caption", trained, picture, "--save", tmp_path / f"a.{ending}").returncode == 0
+        assert (tmp_path / f"a.{ending}").stat().st_size > 200
+    assert "data:image/png;base64," in (tmp_path / "a.html").read_text()
+
+
+def test_a_folder_with_a_broken_picture_goes_on(trained, album, tmp_path):
+    for name in ("red-0-0.png", "blue-3-5.png"):
+        (tmp_path / name).write_bytes((album / name).read_bytes())
+    (tmp_path / "bad.jpg").write_text("no picture")
+    ran = run("caption", trained, "--input", tmp_path)
+    assert ran.returncode == 1
+    assert ran.stdout.splitlines()[0] == ""  # bad.jpg comes first
+    assert len(ran.stdout.splitlines()) == 3
+    assert "bad.jpg: is no picture" in ran.stderr
+    assert "1 of 3 pictures could not be read" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_evaluate_says_what_caption_metrics_say(trained, album):
+    record = json.loads(run("evaluate", trained, album, "--json").stdout)
+    for name in ("bleu1", "bleu4", "rouge_l", "cider"):
+        assert record[name] > 50
+    assert record["by_length"] == []
+
+
+def test_info_says_that_it_reads_pictures(trained):
+    assert "pictures of 32×32" in run("info", trained).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "code"),
+    [
+        (("translate", "RUN", "a text"), "reads pictures: saccade caption", 1),
+        (("caption", "RUN"), "give pictures or a folder", 2),
+        (("caption", "RUN", "gone.png"), "gone.png: No such file", 1),
+        (("caption", "RUN", "--input", "gone"), "gone: is no folder", 1),
+        (("train", "ALBUM", "-o", "x", "--set", "source.kind=bpe"), "source: is for text", 1),
+        (("train", "copy", "-o", "x", "--set", "image.height=32"), "image: is for pictures", 1),
+        (("train", "ALBUM", "-o", "x", "--dev", "copy"), "pictures and text do not go together", 1),
+        (("train", "ALBUM", "-o", "x", "--langs", "a-b"), "no columns or languages", 1),
+    ],
+)
+def test_what_does_not_go(trained, album, tmp_path, arguments, says, code):
+    ran = run(*(str(trained) if a == "RUN" else str(album) if a == "ALBUM" else a for a in arguments), cwd=tmp_path)
+    assert ran.returncode == code, ran.stderr
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_model_of_text_does_not_read_pictures(album, tmp_path):
+    path = tmp_path / "text"
+    assert run("train", "copy", "-o", path, "--set", "train.steps=1", "--set", "model.width=8").returncode == 0
+    ran = run("caption", path, album / "red-0-0.png")
+    assert ran.returncode == 1
+    assert "reads text: saccade translate" in ran.stderr
+
+
+def test_a_run_of_pictures_resumes(trained, album):
+    ran = run("train", "--resume", trained)
+    assert ran.returncode == 0
+    assert "is finished" in ran.stderr
