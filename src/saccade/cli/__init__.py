@@ -291,15 +291,18 @@ def plainly() -> Iterator[None]:
 
 @app.command()
 def demo(
+    task: Annotated[str, typer.Argument(metavar="[dates|scenes]", help="What to learn.")] = "dates",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="RUN", help="Folder for the run; an earlier demo is replaced.")
-    ] = Path("saccade-demo"),
+        Path | None,
+        typer.Option("--output", "-o", metavar="RUN", help="Folder for the run; an earlier demo is replaced."),
+    ] = None,
 ) -> None:
-    """Train the built-in reader of dates in about a minute, and show where it looks."""
+    """Train the built-in reader of dates in about a minute, or of scenes in twelve, and show where it looks."""
     with plainly():
         from saccade.cli.demo import demo_command
 
-        demo_command(output, sys.stdout.isatty() and "NO_COLOR" not in os.environ, BEGAN)
+        where = output or Path("saccade-demo" if task == "dates" else f"saccade-demo-{task}")
+        demo_command(task, where, sys.stdout.isatty() and "NO_COLOR" not in os.environ, BEGAN)
 
 
 @app.command()
