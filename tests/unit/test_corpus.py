@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from saccade.data import Examples, Pair, Source, Tokeniser, choose_tokenisers, gather, read_pairs, tokenise
+from saccade.data import TASKS, Examples, Pair, Source, Tokeniser, choose_tokenisers, gather, read_pairs, tokenise
 from saccade.data.examples import cached
+from saccade.data.order import order
 
 PAIRS = [Pair(f"word {i} {i * 7 % 13}", f"target {i * 3 % 17}") for i in range(400)]
 
@@ -141,3 +142,20 @@ def test_batches_of_multi30k_are_full_of_real_tokens():
     made = batches(examples, TrainConfig().batch_tokens, seed=0, epoch=0)
     room = sum(len(m) * (source[m].max() + target[m].max()) for m in made)
     assert (source.sum() + target.sum()) / room >= 0.95
+
+
+@given(st.integers(0, 10**6), st.sampled_from(["copy", "reverse", "sort", "dates"]))
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whether_the_target_keeps_step_is_found_out_from_the_pairs(seed, task):
+    pairs = TASKS[task].pairs("train", seed=seed, size=300)
+    kind = "characters" if task == "dates" else "symbols"
+    sides = [Tokeniser.train([p[i] for p in pairs], kind) for i in range(2)]
+    found = order(list(tokenise(pairs, *sides)))
+    low, high = {"copy": (0.95, 1), "reverse": (-1, -0.95), "sort": (-0.3, 0.3), "dates": (-1, 0.2)}[task]
+    assert low <= found <= high + 1e-9
+
+
+def test_order_of_nothing():
+    assert order([]) == 0
+    assert order([([4], [5])] * 3) == 0
+    assert order([([], [5]), ([4], [])]) == 0

@@ -1,6 +1,7 @@
 """Encoders and decoders: one step at a time is the same as all at once, alone the same as in a batch."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import pytest
@@ -250,3 +251,31 @@ def test_looking_at_everything_about_once_is_asked_for_only_where_it_is(family):
         by_hand += ((1 - seen) ** 2).sum(-1).mean().item()
     asked = model(*pairs, *words, real, 0.0, 0.0, 0.0, 0.7)
     assert asked.item() == pytest.approx(plain.item() + 0.7 * by_hand)
+
+
+@pytest.mark.parametrize("family", ["bahdanau", "luong", "transformer"])
+def test_guided_attention_costs_what_it_strays_and_pulls_it_to_the_diagonal(family):
+    torch.manual_seed(0)
+    tokens, mask = torch.randint(4, 9, (2, 6)), torch.tensor([6, 4])[:, None] > torch.arange(6)
+    words, real = torch.randint(4, 9, (2, 2, 5)), torch.tensor([5, 2])[:, None] > torch.arange(5)
+    model = build(ModelConfig.read({"family": family, "width": 8, "dropout": 0.0}), 9, 9).double().train()
+    pairs = (tokens, mask, *words, real)
+
+    def strayed() -> float:
+        weights = model.decoder(model.encode(tokens, mask), words[0], need_weights=True).weights.mean((2, 3))
+        total = 0.0
+        for b, (read, written) in enumerate(((6, 5), (4, 2))):
+            for t in range(written):
+                for n in range(read):
+                    apart = (n + 0.5) / read - (t + 0.5) / written
+                    total += weights[b, t, n].item() * (1 - math.exp(-(apart**2) / (2 * 0.15**2)))
+        return total
+
+    by_hand = strayed()
+    assert model(*pairs, 0.0, 0.0, 0.0, 0.0, 3.0).item() == pytest.approx(model(*pairs).item() + 3 * by_hand)
+    optimiser = torch.optim.Adam(model.parameters(), 0.01)
+    for _ in range(40):
+        optimiser.zero_grad()
+        (model(*pairs, 0.0, 0.0, 0.0, 0.0, 100.0) - model(*pairs)).backward()
+        optimiser.step()
+    assert strayed() < 0.5 * by_hand

@@ -18,10 +18,10 @@ def test_a_recipe_can_be_read(path):
 
 
 def test_the_demo_is_its_recipe():
-    from saccade.cli.demo import SETTINGS
+    from saccade.cli.demo import DEMOS
 
     (recipe,) = (p for p in RECIPES if p.stem == "dates")
-    assert tomllib.loads(recipe.read_text()) == SETTINGS
+    assert tomllib.loads(recipe.read_text()) == {"data": {"train": ["dates"]}, **DEMOS["dates"].settings}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -63,3 +63,16 @@ def test_the_manual_is_itself_a_config():
     read.pop("", None)
     read["model"] = {k: v for k, v in read["model"].items() if k in ("family", "width", "dropout")}
     assert RunConfig.read(read)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"model": {"family": "seq2seq"}, "train": {"diagonal": 1.0}}, "train.diagonal: is about where a model looks"),
+        ({"model": {"family": "seq2seq"}, "train": {"doubly_stochastic": 1.0}}, "train.doubly_stochastic: is about"),
+        ({"image": {}, "train": {"diagonal": 1.0}}, "the sources are pictures"),
+    ],
+)
+def test_settings_that_would_do_nothing_are_refused(settings, says):
+    with pytest.raises(ValueError, match=says):
+        RunConfig.read(settings)

@@ -47,6 +47,11 @@ class TrainConfig(Config):
     doubly_stochastic: NonNegativeFloat = Field(
         0.0, description="How much it costs not to look at every place about once in all (Xu et al. 2015)."
     )
+    diagonal: NonNegativeFloat = Field(
+        0.0,
+        description="How much it costs at first, and less and less, to look far from where a target in step with its "
+        "source would look (guided attention).",
+    )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
         0.99, description="How slowly the weights that are kept follow those that learn; 0: they are the same."
@@ -122,6 +127,15 @@ class RunConfig(Config):
     image: ImageConfig | None = Field(None, description="How pictures are read, if the source is one.")
     target: TokeniserConfig = Field(TokeniserConfig(), description="Symbols of the target.")
     shared: bool = Field(False, description="Whether both sides have the same symbols, learned from both together.")
+
+    @model_validator(mode="after")
+    def _looks(self) -> Self:
+        for name in ("diagonal", "doubly_stochastic"):
+            if getattr(self.train, name) and self.model.family == "seq2seq":
+                raise ValueError(f"train.{name}: is about where a model looks, and seq2seq looks nowhere")
+        if self.train.diagonal and self.image is not None:
+            raise ValueError("train.diagonal: is about the order of a text, and the sources are pictures")
+        return self
 
     def settings(self) -> dict[str, Any]:
         """Every setting, as config.toml has it."""

@@ -11,6 +11,8 @@ from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
 from saccade.model.images import ImageEncoder
 from saccade.model.memory import Memory
 
+DIAGONAL_WIDTH = 0.15  # of a source's length
+
 
 class Model(nn.Module):
     """An encoder that reads, a decoder that writes."""
@@ -37,6 +39,7 @@ class Model(nn.Module):
         sampling: float = 0.0,
         consistency: float = 0.0,
         doubly_stochastic: float = 0.0,
+        diagonal: float = 0.0,
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
@@ -46,7 +49,8 @@ class Model(nn.Module):
         With `consistency`, each pair is read twice, and the two readings, from which dropout left out other things, are
         also asked to agree (Liang et al. 2021, R-Drop; this is their α). The loss is then the mean of the two.
 
-        With `doubly_stochastic`, λ Σ_n (1 − Σ_t a_tn)² is added for each source, the mean over layers and heads.
+        With `doubly_stochastic`, λ Σ_n (1 − Σ_t a_tn)² is added for each source, the mean over layers and heads; with
+        `diagonal`, so much for each word that looks far from where it would stand if source and target kept step.
         """
         if consistency:
             tokens, mask, given, wanted, real = (torch.cat([x, x]) for x in (tokens, mask, given, wanted, real))
@@ -56,18 +60,32 @@ class Model(nn.Module):
                 chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [B, T]
             own = torch.rand(given.shape, device=given.device)[:, 1:] < sampling
             given = torch.cat([given[:, :1], torch.where(own, chosen[:, :-1], given[:, 1:])], 1)
-        hidden, weights = self.decoder(memory, given, need_weights=doubly_stochastic > 0)  # [B, T, D], [B, T, L, H, N]
+        hidden, weights = self.decoder(
+            memory, given, need_weights=doubly_stochastic + diagonal > 0
+        )  # [B, T, D], [B, T, L, H, N]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
         loss = F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
         if weights is not None and doubly_stochastic:
             looked = (weights * real[:, :, None, None, None]).sum(1)  # [B, L, H, N]
             missed = ((1 - looked) ** 2).mean((1, 2)) * memory.mask
             loss = loss + doubly_stochastic * missed.sum()
+        if weights is not None and diagonal:
+            strayed = (weights.mean((2, 3)) * _off_diagonal(memory.mask, real)).sum(2)  # [B, T]
+            loss = loss + diagonal * strayed[real].sum()
         if not consistency:
             return loss
         one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
         apart = ((one.exp() - other.exp()) * (one - other)).sum()  # KL(p‖q) + KL(q‖p)
         return (loss + consistency / 2 * apart) / 2
+
+
+def _off_diagonal(mask: Tensor, real: Tensor) -> Tensor:
+    """1 − e^{−(n/N − t/T)² / 2w²} for N and T real places: 0 on the diagonal of each pair, 1 far from it: [B, T, N].
+
+    (Guided attention, Tachibana et al. 2018.)
+    """
+    places, times = ((torch.arange(x.shape[1], device=x.device) + 0.5) / x.sum(1, keepdim=True) for x in (mask, real))
+    return 1 - torch.exp(-((places.unsqueeze(1) - times.unsqueeze(2)) ** 2) / (2 * DIAGONAL_WIDTH**2))
 
 
 def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int, shared: bool = False) -> Model:

@@ -317,7 +317,8 @@ def _update(
     model.train()
     optimiser.zero_grad(set_to_none=True)
     sampling = config.scheduled_sampling * progress
-    told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic)
+    guided = config.diagonal * (1 - progress)
+    told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic, guided)
     total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
     tokens = int(batch.real.sum())
     loss = total / tokens

@@ -20,11 +20,13 @@ from saccade.data import (
     load_source,
     tokenise,
 )
+from saccade.data.order import order
 from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
 from saccade.train.run import Run, source_size
 
+ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
 MINUTES = 5.0  # of training, unless something else is asked for
@@ -170,9 +172,25 @@ def _chosen(
     }
     if config.image is not None:
         return config, Frame(config.image.height, config.image.width), learnt["target"]
+    config = _ordered(config, asked, learnt, material, say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
+
+
+def _ordered(
+    config: RunConfig, asked: Asked, learnt: dict[str, Tokeniser], material: Material, say: Callable[[str], None]
+) -> RunConfig:
+    """Where words are spelt and the target keeps step with the source, attention is told so from the start."""
+    spelt = config.source.spelt and config.target.spelt
+    if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
+        return config
+    few = material.sample[:: max(1, len(material.sample) // ORDERED)]
+    found = order(list(tokenise(few, learnt["source"], learnt["target"])))
+    if found < IN_STEP:
+        return config
+    say(f"order: the target keeps step with the source ({found:.2f}), so attention begins near the diagonal")
+    return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
 def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, int]:

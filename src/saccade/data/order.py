@@ -1,0 +1,49 @@
+"""Does the target follow the source in order, as sounds follow letters? Found out from the pairs alone."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.data.examples import Numbers
+
+PAIRS, ROUNDS = 1_000, 4
+SURE = 0.5  # share of a target symbol that one source symbol must account for, to be counted
+
+
+def order(examples: Sequence[Numbers]) -> float:
+    """The correlation between where symbols of the target stand and where those of the source stand that they go with.
+
+    Which go with which is learned by EM from how often they meet, wherever they stand (IBM's model 1).
+
+    >>> letters = [[1, 2, 3, 4], [2, 4, 1, 3], [3, 1, 4, 2], [4, 3, 2, 1], [1, 4, 2, 3]]
+    >>> round(order([(s, s) for s in letters]), 2), round(order([(s, s[::-1]) for s in letters]), 2)
+    (1.0, -1.0)
+    """
+    step = max(1, len(examples) // PAIRS)
+    some = [(np.array(s), np.array(t)) for s, t in (examples[i] for i in range(0, len(examples), step)) if s and t]
+    if not some:
+        return 0.0
+    shape = tuple(1 + max(int(side.max()) for side in sides) for sides in zip(*some, strict=True))
+    chances: NDArray[np.float64] = np.ones(shape)  # how likely a source symbol brings about each target symbol
+    for _ in range(ROUNDS):
+        counts = np.full(shape, 1e-9)
+        for source, target in some:
+            np.add.at(counts, np.ix_(source, target), _shares(chances, source, target))
+        chances = counts / counts.sum(1, keepdims=True)
+    found, wanted = [], []
+    for source, target in some:
+        shares = _shares(chances, source, target)
+        sure = shares.max(0) >= SURE
+        places = (np.arange(len(source)) + 0.5) / len(source)
+        found += (places @ shares)[sure].tolist()
+        wanted += ((np.arange(len(target)) + 0.5) / len(target))[sure].tolist()
+    if len(found) < 2 or np.std(found) == 0 or np.std(wanted) == 0:
+        return 0.0
+    return float(np.corrcoef(found, wanted)[0, 1])
+
+
+def _shares(chances: NDArray[np.float64], source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How much each source symbol accounts for each target symbol: [N, T], columns that add up to 1."""
+    meet = chances[np.ix_(source, target)]
+    return np.asarray(meet / meet.sum(0, keepdims=True))
