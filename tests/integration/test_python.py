@@ -93,3 +93,35 @@ def test_nbest_are_ordered(model):
 def test_options_that_make_no_sense(model, options, says):
     with pytest.raises(ValueError, match=says):
         model("a", **options)
+
+
+def test_runs_that_read_other_pieces_write_as_one(tmp_path):
+    rows = "".join(f"{s}\t{t}\n" for s, t in TASKS["reverse"].pairs("train", size=300))
+    (tmp_path / "pairs.tsv").write_text(rows)
+    folders = []
+    for kind in ("symbols", "characters"):
+        folders.append(tmp_path / kind)
+        settings = {**QUICK, "source": {"kind": kind}, "target": {"kind": "symbols"}}
+        saccade.train(tmp_path / "pairs.tsv", folders[-1], model="luong", settings=settings, quiet=True)
+    alone = [saccade.load(folder) for folder in folders]
+    together = saccade.load(*folders)
+    texts = ["a b c d", "x y", "", "q w e r t y"]
+    for found in together(texts):
+        if not found.source:
+            assert found.text == ""
+            continue
+        assert [t.text for t in found.source_tokens] == [*found.source.split(), "∎"]
+        assert found.weights.shape == (len(found.target_tokens), len(found.source_tokens))
+        assert np.allclose(found.weights.sum(1), 1, atol=1e-5)
+        forced = [model.score(found.source, found.text) for model in alone]
+        by_symbol, by_character = (f.weights for f in forced)
+        on_symbols = np.zeros_like(by_symbol)
+        for n, token in enumerate(forced[1].source_tokens):  # blanks share no character with a symbol: to the end
+            start = token.span[0]
+            onto = -1 if start >= len(found.source) or found.source[start] == " " else start // 2
+            on_symbols[:, onto] += by_character[:, n]
+        assert np.allclose(found.weights, (by_symbol + on_symbols) / 2, atol=1e-4)
+        chances = np.exp([f.log_probabilities for f in forced]).mean(0)
+        assert found.score == pytest.approx(np.log(chances).sum(), abs=1e-3)
+    with pytest.raises(ValueError, match="coverage_penalty: these runs cut the source"):
+        together("a b", coverage_penalty=1.0)

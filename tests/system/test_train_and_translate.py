@@ -67,10 +67,10 @@ def test_runs_write_as_one(folder):
     assert run("train", pairs, "-o", folder / "b", "--model", "luong", *SMALL).returncode == 0
     ran = run("translate", folder / "a", "a b c", "--with", folder / "b")
     assert ran.returncode == 0, ran.stderr
-    assert run("train", "copy", "-o", folder / "c", *SMALL, "--set", "source.kind=characters").returncode == 0
+    assert run("train", "copy", "-o", folder / "c", *SMALL, "--set", "target.kind=characters").returncode == 0
     ran = run("translate", folder / "a", "a b c", "--with", folder / "c")
     assert ran.returncode == 1
-    assert "has other symbols than" in ran.stderr
+    assert "writes other symbols than" in ran.stderr
 
 
 def test_a_finished_run_has_nothing_to_resume(folder):

@@ -22,14 +22,27 @@ class Forced(NamedTuple):
 
 
 @torch.inference_mode()
-def force(models: Sequence[Model], memories: Sequence[Memory], targets: Tensor, *, start: int) -> Forced:
-    """Reads targets [B, T], each word after START and the words before it. Several models speak as one."""
+def force(
+    models: Sequence[Model],
+    memories: Sequence[Memory],
+    targets: Tensor,
+    *,
+    start: int,
+    spread: Sequence[Tensor | None] | None = None,
+) -> Forced:
+    """Reads targets [B, T], each word after START and the words before it. Several models speak as one.
+
+    `spread` [B, N, N of the first] says, for a model that cuts the source into other pieces, how these lie on those.
+    """
     given = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], 1)
     said, looked = [], []
-    for model, memory in zip(models, memories, strict=True):
+    for model, memory, onto in zip(models, memories, spread or [None] * len(models), strict=True):
         outputs = model.decoder(memory, given, need_weights=True)
         said.append(model.decoder.readout(outputs.hidden).log_softmax(-1))
-        looked.append(outputs.weights)
+        weights = outputs.weights
+        if weights is not None and onto is not None:
+            weights = weights @ onto.to(weights)[:, None, None]  # [B, T, L, H, N of the first]
+        looked.append(weights)
     log_probabilities = torch.stack(said).logsumexp(0) - math.log(len(said))
     shown = [w for w in looked if w is not None]
     same = len(shown) == len(looked) and len({w.shape for w in shown}) == 1

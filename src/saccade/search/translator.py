@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data import PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser, load_source
+from saccade.data import PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pictures, Tokeniser, load_source
 from saccade.data.batches import pad, stack
 from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
@@ -74,6 +74,7 @@ class Translator:
         self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.most = most_tokens - 1  # STOP is one of them
+        self.readers: Sequence[Tokeniser] | None = None  # one for each model, where they cut the source differently
         self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
 
     @property
@@ -143,7 +144,7 @@ class Translator:
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen)
             found = write(chosen, memories)
-            looks = self._look(memories, [h[0] for h in found]) if look else [None] * len(rows)
+            looks = self._look(chosen, memories, [h[0] for h in found]) if look else [None] * len(rows)
             for i, hypotheses, seen in zip(rows, found, looks, strict=True):
                 others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
                 done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
@@ -159,7 +160,8 @@ class Translator:
         unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
         ended = (*tokens, Token(END, (len(text), len(text))))
-        return _Source(text, encoded.ids[: self.most], ended, unknown, len(encoded.ids) > self.most)
+        readings = tuple(reader.encode(text) for reader in self.readers or ())
+        return _Source(text, encoded.ids[: self.most], ended, unknown, len(encoded.ids) > self.most, None, readings)
 
     @torch.inference_mode()
     def _encode(self, sources: list["_Source"]) -> list[Memory]:
@@ -168,14 +170,16 @@ class Translator:
             fitted = [s.picture for s in sources if s.picture is not None]
             pixels, sizes = stack(np.stack([f.pixels for f in fitted]), np.array([f.size for f in fitted], np.int32))
             return [model.encode(pixels.to(device), sizes.to(device)) for model in self.models]
-        tokens = pad([[*s.ids, STOP] for s in sources]).to(device)
-        lengths = torch.tensor([len(s.ids) + 1 for s in sources], device=device)
-        mask = torch.arange(tokens.shape[1], device=device) < lengths.unsqueeze(1)
-        return [model.encode(tokens, mask) for model in self.models]
+        return [
+            model.encode(*_padded([s.numbers(i)[: self.most] for s in sources], device))
+            for i, model in enumerate(self.models)
+        ]
 
     def _search(
         self, sources: list["_Source"], memories: list[Memory], options: Options, begin: list[int]
     ) -> list[list[Hypothesis]]:
+        if options.coverage_penalty and self.readers:
+            raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
         lengths = torch.tensor([len(s.ids) + 1 for s in sources])
         limits = (2 * lengths + 20 + len(begin)).clamp(max=max(self.most, len(begin) + 1))
         if isinstance(self.source, Frame):
@@ -200,10 +204,15 @@ class Translator:
             never=(PAD, START, UNKNOWN),  # what no reader could read
         )
 
-    def _look(self, memories: list[Memory], best: list[Hypothesis]) -> list[tuple[list[float], Tensor | None] | None]:
+    def _look(
+        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]
+    ) -> list[tuple[list[float], Tensor | None] | None]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
-        forced = force(self.models, memories, targets, start=START)
+        spread = None
+        if self.readers:
+            spread = [_spread(sources, i, memory.mask.shape[1]) for i, memory in enumerate(memories)]
+        forced = force(self.models, memories, targets, start=START, spread=spread)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
         looks: list[tuple[list[float], Tensor | None] | None] = []
         for b, hypothesis in enumerate(best):
@@ -273,6 +282,35 @@ class _Source:
     unknown: tuple[str, ...]
     cut: bool
     picture: Fitted | None = None
+    readings: tuple[Encoded, ...] = ()  # one for each model, where they differ
+
+    def numbers(self, model: int) -> list[int]:
+        return self.readings[model].ids if self.readings else self.ids
+
+
+def _padded(rows: list[list[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Numbers that end with STOP, and which of them are real: [B, N] each."""
+    tokens = pad([[*row, STOP] for row in rows]).to(device)
+    lengths = torch.tensor([len(row) + 1 for row in rows], device=device)
+    return tokens, torch.arange(tokens.shape[1], device=device) < lengths.unsqueeze(1)
+
+
+def _spread(sources: list[_Source], model: int, length: int) -> Tensor:
+    """How the pieces of a model lie on those of the first, by the characters they share: [B, N, N of the first].
+
+    Rows add up to 1, so weights that are spread still do; the end lies on the end.
+    """
+    widest = max(len(s.tokens) for s in sources)
+    onto = torch.zeros(len(sources), length, widest)
+    for b, source in enumerate(sources):
+        spans, end = source.readings[model].spans[: length - 1], len(source.tokens) - 1
+        for n, (start, stop) in enumerate(spans):
+            for m, (_, (first, last)) in enumerate(source.tokens[:-1]):
+                onto[b, n, m] = max(0, min(stop, last) - max(start, first))
+        onto[b, len(spans), end] = 1
+        lost = onto[b].sum(-1) == 0  # a piece that shares no character with any, such as one of a cut source
+        onto[b, lost, end] = 1
+    return onto / onto.sum(-1, keepdim=True)
 
 
 def _draws(ids: list[int], seed: int, samples: int, longest: int) -> Tensor:

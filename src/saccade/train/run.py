@@ -212,7 +212,7 @@ class Run:
 
 
 def load(path: Path | str, *others: Path | str) -> Translator:
-    """A run, ready to write: `load(RUN)("text")` is a Prediction. Several runs with the same symbols write as one."""
+    """A run, ready to write: `load(RUN)("text")` is a Prediction. Several that write the same symbols write as one."""
     runs = [Run.open(Path(p)) for p in (path, *others)]
     first = runs[0]
     for other in runs[1:]:
@@ -220,14 +220,17 @@ def load(path: Path | str, *others: Path | str) -> Translator:
             raise ValueError(
                 f"{other.path}: reads other sources than {first.path}; runs that write as one read the same"
             )
-        names = ("target.json",) if first.config.image else ("source.json", "target.json")
-        if any((other.path / n).read_bytes() != (first.path / n).read_bytes() for n in names):
-            raise ValueError(f"{other.path}: has other symbols than {first.path}; runs that write as one share them")
+        if (other.path / "target.json").read_bytes() != (first.path / "target.json").read_bytes():
+            raise ValueError(f"{other.path}: writes other symbols than {first.path}; runs that write as one share them")
+    readers = [run.source for run in runs if isinstance(run.source, Tokeniser)]
+    alike = len({reader.fingerprint() for reader in readers}) <= 1
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
     layers = {run.config.model.glances for run in runs}
-    return first.translator(
+    translator = first.translator(
         [run.model() for run in runs], min(limits, default=None), layers.pop() if len(layers) == 1 else 0
     )
+    translator.readers = None if alike else readers
+    return translator
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> None:
