@@ -45,7 +45,7 @@ def main() -> None:
         for rows in chosen[: STEPS + 3]:
             start = time.perf_counter()
             batch = Batch.of([examples[i] for i in rows], examples.pictures)
-            change(batch.source.float())
+            change(batch.source.float(), batch.mask)
             middle = time.perf_counter()
             _update(model, optimiser, batch, config.train, 1.0)
             data.append(middle - start)

@@ -56,6 +56,8 @@ def trained(album, tmp_path_factory):
     assert ran.returncode == 0, ran.stderr
     assert "skipped 1 line: no such picture: gone.png" in ran.stderr
     assert "skipped 1 picture: is no picture" in ran.stderr
+    assert "saccade caption" in ran.stderr
+    assert "stand nowhere in train" not in ran.stderr
     return path
 
 
@@ -99,7 +101,9 @@ def test_a_folder_with_a_broken_picture_goes_on(trained, album, tmp_path):
 
 
 def test_evaluate_says_what_caption_metrics_say(trained, album):
-    record = json.loads(run("evaluate", trained, album, "--json").stdout)
+    ran = run("evaluate", trained, album, "--json")
+    assert "the run was trained on these, so the figures flatter it" in ran.stderr
+    record = json.loads(ran.stdout)
     for name in ("bleu1", "bleu4", "rouge_l", "cider"):
         assert record[name] > 50
     assert record["by_length"] == []

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from saccade import Attention, Prepared
 from saccade.attention import glance as room
@@ -160,3 +161,45 @@ def test_location_still_counts_its_keys():
         pytest.raises(ValueError, match="13 positions, but score 'location' was built with max_length=12"),
     ):
         build("location", 8, 12)(torch.randn(1, 1, 8), torch.randn(1, 13, 8))
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 20))
+def test_location_with_any_number_of_places(width, keys, spare):
+    layer = build("location", width, keys + spare)
+    query, memory = torch.randn(3, 2, width), torch.randn(3, keys, 5)
+    layer = Attention(width, 5, score="location", max_length=keys + spare).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(layer(query, memory).context, without_kernel(layer, query, memory))
+
+
+def test_weights_on_another_device_never_reach_the_kernel():
+    layer = build("location", 8, 12).to("meta")
+    with torch.no_grad():
+        query, (keys, values) = torch.randn(2, 1, 8), build("location", 8, 12).prepare(torch.randn(2, 12, 8))
+        assert room.glance(query, None, layer.score.weight, values, None) is None
+        assert can_glance(query, keys, values, None)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_who_records_operations_gets_operations():
+    layer = build("dot", 8, 12)
+    query, memory = torch.randn(2, 1, 8), torch.randn(2, 12, 8)
+    with torch.no_grad():
+        traced = torch.jit.trace(lambda q, m: layer(q, m).context, (query, memory), check_trace=False)
+        other = torch.randn(2, 1, 8)
+        torch.testing.assert_close(traced(other, memory), layer(other, memory).context)
+        recorded = make_fx(lambda q, m: layer(q, m).context)(query, memory)
+        torch.testing.assert_close(recorded(other, memory), layer(other, memory).context)
+        negative = torch._neg_view(query)
+        torch.testing.assert_close(layer(negative, memory).context, layer(-query, memory).context)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_what_a_layer_does_not_have_is_refused_with_and_without_the_kernel(score):
+    layer = build(score, 8, 12)
+    query, memory = torch.randn(2, 1, 8), torch.randn(2, 12, 8)
+    with torch.no_grad():
+        for options in ({"positions": 3}, {"coverage": torch.zeros(2, 1, 12)}):
+            for weights in (False, True):
+                with pytest.raises(ValueError, match=next(iter(options))):
+                    layer(query, memory, need_weights=weights, **options)

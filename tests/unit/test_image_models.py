@@ -85,23 +85,33 @@ def test_the_grid_is_as_fine_as_asked(stride, encoder):
 
 
 def test_what_training_changes():
-    x = torch.rand(200, 3, 16, 16)
-    assert torch.equal(Change(ImageConfig(height=16, width=16))(x), x)
-    flipped = Change(ImageConfig(height=16, width=16, flip=True))(x)
+    x, sizes = torch.rand(200, 3, 16, 16), torch.tensor([[16, 16]] * 200)
+    assert torch.equal(Change(ImageConfig(height=16, width=16))(x, sizes), x)
+    flipped = Change(ImageConfig(height=16, width=16, flip=True))(x, sizes)
     turned = torch.tensor([torch.equal(a, b.flip(-1)) for a, b in zip(flipped, x, strict=True)])
     assert 60 < turned.sum() < 140
     assert torch.equal(flipped[~turned], x[~turned])
     dot = torch.zeros(200, 3, 16, 16)
     dot[:, :, 8, 8] = 1
-    moved = Change(ImageConfig(height=16, width=16, shift=0.25))(dot)
+    moved = Change(ImageConfig(height=16, width=16, shift=0.25))(dot, sizes)
     places = moved[:, 0].flatten(1).argmax(1)
     assert (moved.flatten(1).sum(1) == 3).all()
     assert len(places.unique()) > 30
     assert ((places // 16 - 8).abs() <= 4).all()
-    lit = Change(ImageConfig(height=16, width=16, colour=0.3))(torch.ones(200, 3, 16, 16))
+    lit = Change(ImageConfig(height=16, width=16, colour=0.3))(torch.ones(200, 3, 16, 16), sizes)
     assert lit.std((2, 3)).max() < 1e-6  # the same everywhere in a picture
     assert lit[:, 0, 0, 0].std() > 0.05
     assert lit.min() >= 0.4 - 1e-6
+
+
+def test_what_training_changes_stays_within_each_picture():
+    x = torch.zeros(100, 3, 16, 16)
+    sizes = torch.tensor([[7, 9]] * 100)
+    x[:, :, :7, :9] = 1 + torch.rand(100, 3, 7, 9)
+    changed = Change(ImageConfig(height=16, width=16, shift=0.3, flip=True))(x, sizes)
+    assert (changed[:, :, :7, :9] >= 1).all()
+    assert not changed[:, :, 7:].any()
+    assert not changed[:, :, :, 9:].any()
 
 
 def test_settings_that_do_not_fit():

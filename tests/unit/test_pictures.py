@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 
 import numpy as np
 import pytest
@@ -64,6 +65,13 @@ class TestOpening:
         exif = Image.Exif()
         exif[0x0112] = 6  # turned by 90 degrees
         assert open_picture(saved(tmp_path / "a.jpg", gradient(40, 30), exif=exif)).size == (30, 40)
+
+    def test_a_camera_that_wrote_nonsense_about_itself(self, tmp_path, monkeypatch):
+        def fail(_picture):
+            raise struct.error("unpack requires more bytes")
+
+        monkeypatch.setattr(room.ImageOps, "exif_transpose", fail)
+        assert open_picture(saved(tmp_path / "a.jpg", gradient())).size == (40, 30)
 
     def test_a_text_named_jpg(self, tmp_path):
         (tmp_path / "a.jpg").write_text("not a picture")
@@ -252,6 +260,8 @@ class TestAlbums:
         assert len(examples) + len(material.dev) == 3
         assert "skipped 1 picture: is no picture" in material.skipped.report()[0]
         assert "bad.jpg" in material.skipped.report()[0]
+        caches = [p for p in room.cache_folder().iterdir() if p.name.startswith("pictures")]
+        assert len(caches) == 2  # of train and of dev: nothing is decoded twice
 
     @pytest.mark.parametrize(
         ("content", "says"),
@@ -271,6 +281,43 @@ class TestAlbums:
         (folder / "x.json").write_text('{"images": [{"name": "one.jpg"}]}')
         with pytest.raises(ValueError, match="neither COCO captions nor Karpathy's splits"):
             list(Album(folder / "x.json").stream("train"))
+
+    def test_two_pictures_of_one_name_are_not_guessed_between(self, folder):
+        for name in ("a", "b"):
+            (folder / name).mkdir()
+            gradient().save(folder / name / "001.jpg")
+        (folder / "captions.tsv").write_text("001.jpg\tx\na/001.jpg\tin a\nc/001.jpg\tnowhere\none.jpg\ta cat\n")
+        found, skipped = self.pairs(folder)
+        assert found == [("001.jpg", "in a"), ("one.jpg", "a cat")]
+        assert [s.rsplit(":", 3)[-3:] for s in skipped] == [
+            ["1", " no such picture", " 001.jpg"],
+            ["3", " no such picture", " c/001.jpg"],
+        ]
+
+    def test_lines_are_counted_as_in_the_file_and_keep_their_reasons(self, folder):
+        (folder / "captions.csv").write_text("image,caption\none.jpg,a cat\ntwo.jpg,\ngone.jpg,a bird\n")
+        _, skipped = self.pairs(folder)
+        assert [s.split("captions.csv:")[1] for s in skipped] == ["3: empty target", "4: no such picture: gone.jpg"]
+
+    def test_a_json_file_with_holes(self, folder):
+        notes = [{"image_id": 0, "caption": None}, {"image_id": 1, "caption": "x"}, {"image_id": 2, "caption": "a dog"}]
+        images = [{"id": 0, "file_name": "one.jpg"}, {"id": 1, "file_name": 5}, {"id": 2, "file_name": "two.jpg"}]
+        (folder / "x.json").write_text(json.dumps({"images": images, "annotations": notes}))
+        found, skipped = self.pairs(folder)
+        assert found == [("two.jpg", "a dog")]
+        assert len(skipped) == 2
+
+    def test_pairs_of_text_that_speak_of_images_are_text(self, tmp_path):
+        path = tmp_path / "a.json"
+        path.write_text('{"source": "images", "target": "\\"images\\" : none"}\n')
+        assert not Album.is_one(path)
+
+    def test_other_pictures_under_the_same_names_are_noticed(self, folder):
+        (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\n")
+        before = gather(Source([str(folder)]), None).content
+        assert gather(Source([str(folder)]), None).content == before
+        gradient(33).save(folder / "images" / "two.jpg")
+        assert gather(Source([str(folder)]), None).content != before
 
     def test_no_path_leads_out_of_the_folder(self, folder):
         gradient().save(folder.parent / "secret.png")

@@ -8,6 +8,7 @@ import pytest
 from saccade.config import RunConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
+from saccade.model import build
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -76,3 +77,11 @@ def test_the_manual_is_itself_a_config():
 def test_settings_that_would_do_nothing_are_refused(settings, says):
     with pytest.raises(ValueError, match=says):
         RunConfig.read(settings)
+
+
+@pytest.mark.parametrize("family", [None, *FAMILIES])
+@pytest.mark.parametrize("spelt", [True, False])
+def test_every_family_has_settings_for_pictures(family, spelt):
+    picked = automatic(Amount(5_000, 60_000, spelt, minutes=10, pictures=True), {}, family)
+    config = RunConfig.read({**picked.settings, "image": {}})
+    assert build(config.model, config.image, 30)

@@ -90,16 +90,17 @@ INLINE void location(const float *q, const float *w, float e[ROWS][LONGEST + LAN
     for (int i = 0; i < ROWS; i++) query[i] = q + (i < rows ? i : 0) * P; /* where there are fewer, one more often */
     for (int64_t n = 0; n < N; n += LANES) {
         const int64_t width = L - n < LANES ? L - n : LANES;
-        const int64_t safe = P - (width < LANES); /* the last row of w ends where the memory may */
+        const int64_t room = P * L - n - LANES; /* rows of w from which a whole vector can be read */
+        const int64_t safe = room < 0 ? 0 : room / L + 1;
         Floats sums[ROWS] = {};
         for (int64_t p = 0; p < safe; p++) {
             const Floats column = at(w + p * L + n);
             for (int i = 0; i < ROWS; i++) sums[i] += query[i][p] * column;
         }
-        if (safe < P) {
+        for (int64_t p = safe; p < P; p++) {
             float rest[LANES] = {0};
-            memcpy(rest, w + safe * L + n, sizeof(float) * width);
-            for (int i = 0; i < ROWS; i++) sums[i] += query[i][safe] * at(rest);
+            memcpy(rest, w + p * L + n, sizeof(float) * width);
+            for (int i = 0; i < ROWS; i++) sums[i] += query[i][p] * at(rest);
         }
         for (int i = 0; i < ROWS; i++) memcpy(e[i] + n, &sums[i], sizeof sums[i]);
     }

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, empty, get_num_threads, is_grad_enabled
 from torch import is_autocast_enabled as autocasts
+from torch._C import _get_tracing_state as tracing
+from torch._C import _len_torch_dispatch_stack as modes
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
@@ -36,10 +38,12 @@ def can_glance(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None)
     """Whether the kernel can take these: [B, M, Dq], [B, 1, N, P], [B, 1, N, D] and [B, N], without a gradient."""
     if _kernel is None or is_grad_enabled() or is_compiling() or forward_ad._current_level >= 0:
         return False
+    if tracing() is not None or modes():
+        return False  # somebody records operations, and this would be none
     if not type(query) is type(keys) is type(values) is Tensor:
         return False  # a subclass may have no numbers in memory
     for x in (query, keys, values):
-        if x.dtype is not FLOAT or not x.is_cpu or not x.is_contiguous():
+        if x.dtype is not FLOAT or not x.is_cpu or not x.is_contiguous() or x.is_neg():
             return False
     shape = keys.shape
     if query.dim() != 3 or values.shape[:-1] != shape[:-1] or shape[-2] > LONGEST or autocasts("cpu"):
@@ -66,7 +70,7 @@ def glance(
     The score is a dot product with the keys, times `factor`; or additive, with `weight` [P] for its direction; or,
     without keys, location, with `weight` [P, at least N].
     """
-    if weight is not None and (weight.dtype is not FLOAT or not weight.is_contiguous()):
+    if weight is not None and not (weight.dtype is FLOAT and weight.is_cpu and weight.is_contiguous()):
         return None
     batch, queries, width = query.shape
     length, value_width = values.shape[-2:]

@@ -199,7 +199,8 @@ class Attention(nn.Module):
         lead, queries = check_query(query, self.query_width, memory, kept[:-3])
         length = kept[-2]
         score: Score = self._modules["score"]  # type: ignore[assignment]  # self.score costs a microsecond a step
-        if self.in_one_call and not (need_weights or causal or self.training or look is not None):
+        asked_more = need_weights or causal or look is not None or positions is not None or coverage is not None
+        if self.in_one_call and not (asked_more or self.training):
             at_once = (
                 score.glance(query, memory, values, mask, self.how.factor)
                 if can_glance(query, memory, values, mask)

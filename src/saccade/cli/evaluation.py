@@ -14,6 +14,7 @@ from saccade.evaluate import Report, evaluate
 from saccade.search import Options, Translator
 from saccade.see.terminal import printable
 from saccade.train import Run, load
+from saccade.train.start import place
 
 NAMES = {
     "bleu": "BLEU",
@@ -56,6 +57,9 @@ def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: 
         corpus, translator.pictures = readable(corpus, translator.source)
     for line in corpus.report():
         say(line)
+    parts = {test.part} if test.task else test.album.parts() if test.album else set()
+    if test.part not in parts and any(Run.open(r).config.data.train == place(test.paths) for r in runs):
+        say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
     if not corpus.pairs:
         raise ValueError(f"{test.paths[0]}: nothing to measure on")
     report = evaluate(translator, corpus.pairs, options)

@@ -167,7 +167,8 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
         table.add_row(side, f"{config.kind}, {len(tokens):,} symbols; texts of {middle} in the middle, {most} at most")
     parameters = sum(p.numel() for p in learner.model.parameters())
     table.add_row("model", f"{run.config.model.family}, {parameters:,} parameters")
-    unknown = sum(bool(UNKNOWN in example[0] or UNKNOWN in example[1]) for example in learner.dev_examples)
+    sides = (1,) if isinstance(run.source, Frame) else (0, 1)  # of a picture there is only its place
+    unknown = sum(any(UNKNOWN in example[side] for side in sides) for example in learner.dev_examples)
     if unknown:
         say(f"{unknown} of {len(material.dev)} dev pairs have symbols that stand nowhere in train")
     steps = plan.steps - plan.start
@@ -240,4 +241,5 @@ def _report(run: Run, material: Material) -> None:
     print_score(report, console)
     plan = Plan.load(run.path / "plan.json")
     say(f"{run.path}: {plan.last:,} steps done")
-    say(f"next: saccade translate {run.path} TEXT --show, or saccade evaluate {run.path} TEST")
+    use = f"caption {run.path} IMAGE" if isinstance(run.source, Frame) else f"translate {run.path} TEXT"
+    say(f"next: saccade {use} --show, or saccade evaluate {run.path} TEST")

@@ -1,7 +1,7 @@
 """The manual of all settings, written from the config classes, so that it cannot be out of date."""
 
 import json
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -15,8 +15,9 @@ def manual() -> str:
     lines = ["# Settings of a run, for `saccade train --config FILE`. What is left out is chosen from the data."]
     tables: list[str] = []
     for name, field in RunConfig.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        kinds = [k for k in (field.annotation, *get_args(field.annotation)) if isinstance(k, type)]
+        kind = next((k for k in kinds if issubclass(k, BaseModel)), None)
+        if kind is not None:
             tables += ["", f"[{name}]  # {field.description}"]
             for key, part in kind.model_fields.items():
                 owners = OWNERS.get(key, ()) if name == "model" else ()

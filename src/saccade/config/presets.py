@@ -47,10 +47,11 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     },
     "transformer": _TRANSFORMER,
 }
-SPEED = {True: 10_000, False: 2_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+SPEED = {True: 10_000, False: 3_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
-    True: ((2_000, 0.5), (20_000, 0.4), (200_000, 0.2)),
+    True: ((20_000, 0.4), (200_000, 0.2)),
     False: ((10_000, 0.3), (100_000, 0.2)),
 }
 
@@ -103,7 +104,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     elif amount.pictures:
         size = "small"
     elif amount.spelt:
-        size = "tiny" if amount.pairs < 2_000 or amount.passes(1000) < 2 else "small"
+        size = "tiny" if amount.passes(1000) < 2 else "small"
     else:
         little = amount.pairs < 5_000 or (amount.minutes is not None and amount.minutes < 3)
         size = "tiny" if little else "small" if amount.pairs < 300_000 else "base"
@@ -112,8 +113,11 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings["model"]["embedding"] = settings["model"]["width"]
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
     if amount.pictures:
-        settings["model"]["embedding"] = settings["model"]["width"]
-        settings["train"] = {"batch_tokens": 1000, "learning_rate": 2e-3}
+        if chosen != "transformer":
+            settings["model"]["embedding"] = settings["model"]["width"]
+        settings["train"] = {"batch_tokens": 1000, "learning_rate": 1e-3 if chosen == "transformer" else 2e-3}
+    if amount.spelt and not amount.pictures and chosen != "transformer" and amount.pairs < FEW:
+        settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.data.pairs import Pair, Skipped
-from saccade.data.readers import stream_pairs
+from saccade.data.readers import stream_rows
 
 TABLES = ("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt")
 FLICKR = "Flickr8k.token.txt"
@@ -30,7 +30,8 @@ class Captioned(NamedTuple):
     line: int
     name: str
     caption: str
-    part: str | None
+    part: str | None = None
+    why: str | None = None  # why it cannot be used, if so
 
 
 class Album:
@@ -48,18 +49,19 @@ class Album:
         if path.suffix.lower() != ".json" or not path.is_file():
             return False
         with path.open(encoding="utf-8", errors="replace") as file:
-            return '"images"' in file.read(10_000_000)
+            start = file.read(10_000_000)
+        return re.search(r'"images"\s*:\s*\[', start) is not None
 
     def stream(self, part: str, strict: bool = False) -> Iterator[Pair | Skipped]:
         """The pairs of a part, or all where no parts are named, and every line that was left out."""
         wanted = part if any(c.part for c in self._all) else None
         any_pair, first = False, None
-        for line, name, caption, own in self._all:
+        for line, name, caption, own, why in self._all:
             if wanted is not None and own != wanted:
                 continue
-            picture = self._find(name)
+            picture = None if why else self._find(name)
             text = " ".join(caption.split())
-            why = None if picture else f"no such picture: {name}" if name else "no picture named"
+            why = why or (None if picture else f"no such picture: {name}" if name else "no picture named")  # noqa: PLW2901
             if why is None and text:
                 any_pair = True
                 yield Pair(str(picture), text)
@@ -103,11 +105,11 @@ class Album:
         with self.listing.open(encoding="utf-8-sig", errors="replace") as file:
             start = file.readline()
         named = self.listing.suffix.lower() == ".jsonl" or all(k in re.split(r"[,\t]", start.strip()) for k in keys)
-        for line, found in enumerate(stream_pairs(self.listing, langs=keys if named else None), 1):
-            if isinstance(found, Pair):
-                yield Captioned(line, found.source, found.target, None)
+        for line, sides in stream_rows(self.listing, keys if named else None):
+            if isinstance(sides, str):
+                yield Captioned(line, "", "", why=sides)
             else:
-                yield Captioned(found.line, "", found.why, None)
+                yield Captioned(line, sides[0].strip(), sides[1])
 
     def _flickr(self) -> Iterator[Captioned]:
         parts: dict[str, str | None] = {}
@@ -127,28 +129,42 @@ class Album:
             if "annotations" in found:
                 names = {image["id"]: image["file_name"] for image in images}
                 for number, note in enumerate(found["annotations"], 1):
-                    yield Captioned(number, names.get(note["image_id"], ""), note["caption"], None)
+                    yield _captioned(number, names.get(note["image_id"]), note["caption"], None)
                 return
             for number, image in enumerate(images, 1):
                 name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
                 for sentence in image["sentences"]:
                     said = sentence.get("raw") or " ".join(sentence["tokens"])
-                    yield Captioned(number, name, said, PARTS.get(image.get("split", "")))
+                    yield _captioned(number, name, said, PARTS.get(image.get("split", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"{type(error).__name__} {error}"
             raise ValueError(f"{self.listing}: neither COCO captions nor Karpathy's splits: {what}") from None
 
     def _find(self, name: str) -> Path | None:
-        """The picture, beside the captions or in a folder under them."""
-        if not name:
+        """The picture: at that place in the folder or, named alone, the only one so named in the folders under it.
+
+        A picture that was saved in another format may have another ending.
+        """
+        direct = (self.folder / name).resolve()
+        if name and direct.is_file() and direct.is_relative_to(self.folder.resolve()):
+            return direct
+        if not name or len(Path(name).parts) > 1:
             return None
-        direct = self.folder / name
-        if ".." not in Path(name).parts and not Path(name).is_absolute() and direct.is_file():
-            return direct.resolve()
-        return self._files.get(Path(name).name) or self._files.get(Path(name).stem)
+        found = self._files.get(name) or self._files.get(Path(name).stem) or []
+        return found[0] if len(found) == 1 else None
 
     @cached_property
-    def _files(self) -> dict[str, Path]:
-        """By their names and, for pictures that were saved in another format, by their names without the ending."""
-        files = [p.resolve() for p in sorted(self.folder.rglob("*")) if p.suffix.lower() in PICTURES]
-        return {p.stem: p for p in files} | {p.name: p for p in files}
+    def _files(self) -> dict[str, list[Path]]:
+        """By their names, and by their names without the ending."""
+        files: dict[str, list[Path]] = {}
+        for path in sorted(self.folder.rglob("*")):
+            if path.suffix.lower() in PICTURES:
+                for name in (path.name, path.stem):
+                    files.setdefault(name, []).append(path.resolve())
+        return files
+
+
+def _captioned(line: int, name: object, caption: object, part: str | None) -> Captioned:
+    if isinstance(name, str) and isinstance(caption, str):
+        return Captioned(line, name, caption, part)
+    return Captioned(line, "", "", part, f"expected a picture's name and its caption, found {name!r} and {caption!r}")

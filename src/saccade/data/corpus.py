@@ -90,22 +90,22 @@ class Material:
     def examples(self, source: Tokeniser | Frame, target: Tokeniser) -> Examples:
         """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`."""
         if isinstance(source, Frame):
-            self.dev = self._readable(self.dev, source)
-            self.sample = self._readable(self.sample, source)
+            self.dev, _ = self._readable(self.dev, source)
+            self.sample, pictures = self._readable(self.sample, source)
             self.count = len(self.sample)
             if not self.sample or not self.dev:
                 raise ValueError(
                     f"{self.source.paths[0]}: no picture can be read; the first: {self.skipped.skipped[0]}"
                 )
-            return numbered(self.sample, source, target)
+            return numbered(self.sample, source, target, pictures)
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
         return cached(self, source, target, f"{self.content} {self.share}")
 
-    def _readable(self, pairs: list[Pair], frame: Frame) -> list[Pair]:
-        found, _ = readable(Corpus(pairs), frame)
+    def _readable(self, pairs: list[Pair], frame: Frame) -> tuple[list[Pair], Pictures]:
+        found, pictures = readable(Corpus(pairs), frame)
         self.skipped.skipped += found.skipped
-        return found.pairs
+        return found.pairs, pictures
 
 
 def readable(corpus: Corpus, frame: Frame) -> tuple[Corpus, Pictures]:
@@ -118,11 +118,14 @@ def readable(corpus: Corpus, frame: Frame) -> tuple[Corpus, Pictures]:
     return Corpus(kept, [*corpus.skipped, *left_out]), pictures
 
 
-def numbered(pairs: Sequence[Pair], source: Tokeniser | Frame, target: Tokeniser) -> Examples:
-    """Pairs as numbers, in memory; of pictures all that can be read."""
+def numbered(
+    pairs: Sequence[Pair], source: Tokeniser | Frame, target: Tokeniser, pictures: Pictures | None = None
+) -> Examples:
+    """Pairs as numbers, in memory; of pictures all that can be read. Those that are at hand need not be read again."""
     if not isinstance(source, Frame):
         return Examples.of(tokenise(pairs, source, target))
-    pictures, _ = load_pictures((p.source for p in pairs), source, load_source, source_key)
+    if pictures is None:
+        pictures, _ = load_pictures((p.source for p in pairs), source, load_source, source_key)
     seen = [p for p in pairs if p.source in pictures.places]
     texts = target.encode_all([p.target for p in seen])
     places = ([pictures.places[p.source]] for p in seen)
@@ -161,6 +164,9 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         material = Material(source, held, count - len(held), kept, skipped, 0, share)
     for pair in held:
         hashed.update(f"{pair.source}\t{pair.target}\n".encode("utf-8", "surrogatepass"))
+    if source.pictures:
+        for name in sorted({p.source for p in (*material.sample, *held)}):
+            hashed.update(source_key(name))
     material.content = hashed.hexdigest()[:32]
     return material
 

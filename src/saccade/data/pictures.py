@@ -62,13 +62,22 @@ def open_picture(source: str | Path | bytes) -> Image.Image:
                 width, height = picture.size
                 if width * height > MOST_PIXELS:
                     raise ValueError(f"{name}: {width}×{height} pixels, more than {MOST_PIXELS:,}")
-                return _rgb(ImageOps.exif_transpose(picture))
+                return _rgb(_upright(picture))
     except UnidentifiedImageError:
         raise ValueError(f"{name}: is no picture ({', '.join(FORMATS)})") from None
-    except (OSError, SyntaxError, Image.DecompressionBombError, EOFError, IndexError) as error:
-        if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError):
-            raise ValueError(f"{name}: {error.strerror}") from None
-        raise ValueError(f"{name}: cannot be read: {error}") from None
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise ValueError(f"{name}: {error.strerror}") from None
+    except (ValueError, MemoryError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{name}: cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(picture)
+    except Exception:
+        return picture
 
 
 def _rgb(picture: Image.Image) -> Image.Image:

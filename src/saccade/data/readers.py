@@ -72,6 +72,13 @@ def stream_pairs(
         raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}' if first else ''}")
 
 
+def stream_rows(path: Path, langs: Languages | None = None) -> Iterator[Row]:
+    """Line numbers of one file, with the two sides or with why there are none."""
+    for line, sides in _rows(path, None, langs):
+        why = sides if isinstance(sides, str) else _problem(sides)
+        yield line, sides if why is None else why
+
+
 def _lines(path: Path) -> Iterator[str]:
     """The lines of a file; those that are not UTF-8 carry a mark that `_problem` finds."""
     try:

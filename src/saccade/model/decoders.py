@@ -183,8 +183,9 @@ class BahdanauDecoder(Decoder):
         cells, seen = state["cells"], state.tensors
         states, contexts, weights = [], [], []
         ahead = self.cells.ahead(words)
-        for time in range(words.shape[1]):  # truly sequential: each query is the state before
-            hidden, cells, glance, seen = self._read(memory, ahead, cells, seen, time, need_weights, _at(look, time))
+        for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
+            given = ahead or word
+            hidden, cells, glance, seen = self._read(memory, given, cells, seen, time, need_weights, _at(look, time))
             states.append(hidden)
             contexts.append(glance.context)
             weights.append(_layers(glance.weights))

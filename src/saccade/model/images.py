@@ -35,7 +35,7 @@ class ImageEncoder(nn.Module):
 
     def forward(self, pixels: Tensor, sizes: Tensor) -> Memory:
         x = pixels.to(self.project.weight.dtype) / 127.5 - 1  # [B, 3, H, W]
-        x = self.see(self.change(x) if self.training else x)  # [B, C, h, w]
+        x = self.see(self.change(x, sizes) if self.training else x)  # [B, C, h, w]
         x = self.project(x.permute(0, 2, 3, 1)) + self.row + self.column  # [B, h, w, D]
         x, mask = x.flatten(1, 2), self.real(sizes)  # [B, N, D], [B, N]
         if self.itself is not None:
@@ -115,27 +115,33 @@ class Patches(nn.Module):
 
 
 class Change(nn.Module):
-    """What training changes about pictures [B, 3, H, W], each one differently: place, light, direction."""
+    """What training changes about pictures [B, 3, H, W], each one differently and within its own size: place,
+    direction, light.
+    """
 
     def __init__(self, image: ImageConfig) -> None:
         super().__init__()
-        self.shift = (round(image.shift * image.height), round(image.shift * image.width))
-        self.colour, self.flip = image.colour, image.flip
+        self.shift, self.colour, self.flip = image.shift, image.colour, image.flip
 
-    def forward(self, x: Tensor) -> Tensor:
-        batch, _, height, width = x.shape
-        if any(self.shift):
-            moved = [torch.randint(-s, s + 1, (batch, 1), device=x.device) for s in self.shift]
-            rows = (torch.arange(height, device=x.device) + moved[0]).clamp(0, height - 1)  # [B, H]: edges repeat
-            columns = (torch.arange(width, device=x.device) + moved[1]).clamp(0, width - 1)  # [B, W]
-            x = x[torch.arange(batch, device=x.device)[:, None, None], :, rows[:, :, None], columns[:, None, :]]
-            x = x.permute(0, 3, 1, 2)  # the two indices came first
+    def forward(self, x: Tensor, sizes: Tensor) -> Tensor:
+        batch, device = len(x), x.device
+        if self.shift or self.flip:
+            rows, columns = (torch.arange(n, device=device).expand(batch, n) for n in x.shape[2:])  # [B, H], [B, W]
+            if self.flip:
+                turned = torch.rand(batch, 1, device=device) < 0.5
+                last = sizes[:, 1:] - 1
+                columns = torch.where(turned & (columns <= last), last - columns, columns)
+            if self.shift:
+                rows, columns = (self._moved(p, size) for p, size in ((rows, sizes[:, :1]), (columns, sizes[:, 1:])))
+            each = torch.arange(batch, device=device)[:, None, None]
+            x = x[each, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)  # the indices came first
         if self.colour:
-            contrast, light = (
-                1 + self.colour * (2 * torch.rand(batch, 3, 1, 1, device=x.device) - 1) for _ in range(2)
-            )
+            contrast, light = (1 + self.colour * (2 * torch.rand(batch, 3, 1, 1, device=device) - 1) for _ in range(2))
             x = x * contrast + (light - 1)
-        if self.flip:
-            turned = torch.rand(batch, 1, 1, 1, device=x.device) < 0.5
-            x = torch.where(turned, x.flip(-1), x)
         return x
+
+    def _moved(self, places: Tensor, size: Tensor) -> Tensor:
+        """Places [B, n] of one direction, moved within pictures of that size [B, 1]; their edges are repeated."""
+        far = (2 * torch.rand(len(places), 1, device=places.device) - 1) * self.shift * size
+        inside = (places + far.round().long()).clamp(min=0)
+        return torch.where(places < size, torch.minimum(inside, size - 1), places)

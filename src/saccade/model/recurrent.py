@@ -74,8 +74,13 @@ class Recurrent(nn.Module):
             x = self._between(i, x, y)
         return x, torch.stack(ends, 1)
 
-    def ahead(self, words: Tensor) -> "Ahead":
-        """What known words [B, T, E] will bring to the first layer, beside an input that each step has yet to find."""
+    def ahead(self, words: Tensor) -> "Ahead | None":
+        """What known words [B, T, E] will bring to the first layer, beside an input that each step has yet to find.
+
+        None where torch's fused cells allow no bias of our own for each sentence: elsewhere than on a CPU.
+        """
+        if not words.is_cpu:
+            return None
         weight, _, bias, _ = _weights(each(self.layers, nn.RNNBase)[0])
         own, rest = weight.tensor_split([words.shape[-1]], 1)
         brought = F.linear(words, own, bias if self.norms is None else None)  # [B, T, gates]

@@ -7,6 +7,16 @@ knows numbers; only the `Translator` at its door knows text.
 
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
-from saccade.search.translator import MOST_TOKENS, Options, Translator
+from saccade.search.translator import MOST_TOKENS, MOST_WRITTEN, Options, Translator
 
-__all__ = ["MOST_TOKENS", "Forced", "Hypothesis", "Options", "Sampling", "Translator", "beam_search", "force"]
+__all__ = [
+    "MOST_TOKENS",
+    "MOST_WRITTEN",
+    "Forced",
+    "Hypothesis",
+    "Options",
+    "Sampling",
+    "Translator",
+    "beam_search",
+    "force",
+]

@@ -161,7 +161,10 @@ class Translator:
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
         ended = (*tokens, Token(END, (len(text), len(text))))
         readings = tuple(reader.encode(text) for reader in self.readers or ())
-        return _Source(text, encoded.ids[: self.most], ended, unknown, len(encoded.ids) > self.most, None, readings)
+        for other in readings[1:]:
+            unknown += tuple(text[a:b] for n, (a, b) in zip(other.ids, other.spans, strict=True) if n == UNKNOWN)
+        cut = max(len(found.ids) for found in (encoded, *readings)) > self.most
+        return _Source(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
 
     @torch.inference_mode()
     def _encode(self, sources: list["_Source"]) -> list[Memory]:
@@ -183,12 +186,12 @@ class Translator:
         lengths = torch.tensor([len(s.ids) + 1 for s in sources])
         limits = (2 * lengths + 20 + len(begin)).clamp(max=max(self.most, len(begin) + 1))
         if isinstance(self.source, Frame):
-            limits = torch.full_like(limits, MOST_WRITTEN + len(begin))
+            limits = torch.full_like(limits, min(MOST_WRITTEN + len(begin), max(self.most, len(begin) + 1)))
         beam = options.nbest if options.sample else options.beam
         sampling = None
         if options.sample:
             longest = int(limits.max())
-            draws = torch.stack([_draws(s.ids, options.seed, beam, longest) for s in sources])
+            draws = torch.stack([_draws(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
             sampling = Sampling(draws, options.temperature, options.top_k, options.top_p)
         return beam_search(
             self.models,
@@ -211,7 +214,8 @@ class Translator:
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
         spread = None
         if self.readers:
-            spread = [_spread(sources, i, memory.mask.shape[1]) for i, memory in enumerate(memories)]
+            others = enumerate(memories[1:], 1)
+            spread = [None, *(_spread(sources, i, memory.mask.shape[1]) for i, memory in others)]
         forced = force(self.models, memories, targets, start=START, spread=spread)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
         looks: list[tuple[list[float], Tensor | None] | None] = []
@@ -313,9 +317,9 @@ def _spread(sources: list[_Source], model: int, length: int) -> Tensor:
     return onto / onto.sum(-1, keepdim=True)
 
 
-def _draws(ids: list[int], seed: int, samples: int, longest: int) -> Tensor:
-    """Chance that depends on the sentence and the seed alone, so that the company of others changes nothing."""
-    return torch.tensor([_numbers(repr((seed, sample, ids)), longest) for sample in range(samples)])
+def _draws(source: list[int] | str, seed: int, samples: int, longest: int) -> Tensor:
+    """Chance that depends on the source and the seed alone, so that the company of others changes nothing."""
+    return torch.tensor([_numbers(repr((seed, sample, source)), longest) for sample in range(samples)])
 
 
 def _numbers(key: str, count: int) -> list[float]:

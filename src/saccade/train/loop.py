@@ -17,7 +17,7 @@ from saccade.config import TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import plain, text_scores
 from saccade.model import Model
-from saccade.search import Options
+from saccade.search import MOST_WRITTEN, Options
 from saccade.train.plan import Plan, Speed
 from saccade.train.run import Run, load_tensors, save_tensors
 
@@ -217,7 +217,8 @@ class Learner:
         self._score(sources)
         source = (time.perf_counter() - before) / max(1, sources)
         read, written = (lengths.mean() + 1 for lengths in self.dev_examples.lengths())
-        source *= min(1.0, float(written / (2 * read + 20)))  # a model that knows nothing writes up to the limit
+        limit = 2 * read + 20 if self.examples.pictures is None else MOST_WRITTEN
+        source *= min(1.0, float(written / limit))  # a model that knows nothing writes up to the limit
         torch.set_rng_state(chance)
         return Speed(step, loss, source, time.perf_counter() - (start if began is None else began), threads)
 
@@ -229,7 +230,7 @@ class Learner:
         times = []
         for chosen in itertools.islice(itertools.cycle(self._epoch(0)), 3):
             before = time.perf_counter()
-            _update(model, optimiser, self._batch(chosen), self.config, 1.0)
+            _update(model, optimiser, self._batch(chosen), self.config, 0.5)
             times.append(time.perf_counter() - before)
         torch.set_rng_state(chance)
         return min(times)
@@ -244,7 +245,7 @@ class Learner:
             start = time.perf_counter()
             while len(times) < 3 or (len(times) < MEASURED or time.perf_counter() - start < allowed / 2):
                 before = time.perf_counter()
-                _update(model, optimiser, self._batch(next(todo)), self.config, 1.0)
+                _update(model, optimiser, self._batch(next(todo)), self.config, 0.5)
                 times.append(time.perf_counter() - before)
                 if len(times) >= 3 and time.perf_counter() - start > allowed:
                     break

@@ -72,7 +72,9 @@ def start(
         first = None
     if isinstance(source, Frame) != material.source.pictures:
         raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
-    if not isinstance(source, Frame):
+    if isinstance(source, Frame):
+        _check_grid(config, target, [*pairs, *material.dev])
+    else:
         _check_lengths(config, source, target, [*pairs, *material.dev], say)
     build(
         config.model, source_size(config, source), len(target), config.shared
@@ -137,7 +139,7 @@ def _chosen(
                 raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
         asked["image"] = {**_picked_frame(texts["source"], asked.get("image", {}), say), **asked.get("image", {})}
         texts = {"target": texts["target"]}
-    elif asked.get("image"):
+    elif "image" in asked:
         raise ValueError("image: is for pictures, but the sources are text")
     sides = (texts.get("source", texts["target"]), texts["target"])
     if asked.get("shared"):  # one choice for both
@@ -234,6 +236,18 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
     config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
     return config, lender.source, lender.target, lender.model().state_dict()
+
+
+def _check_grid(config: RunConfig, target: Tokeniser, pairs: list[Pair]) -> None:
+    """Of pictures the cells are looked at; learned positions count the words of the target."""
+    longest, image = config.model.longest_source, config.image
+    if longest is None or image is None:
+        return
+    needed = (image.height // image.stride) * (image.width // image.stride)
+    if config.model.family == "transformer":
+        needed = 1 + max(map(len, target.encode_all([p.target for p in pairs])))
+    if needed > longest:
+        raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
 
 
 def _check_lengths(
