@@ -85,3 +85,11 @@ def test_every_family_has_settings_for_pictures(family, spelt):
     picked = automatic(Amount(5_000, 60_000, spelt, minutes=10, pictures=True), {}, family)
     config = RunConfig.read({**picked.settings, "image": {}})
     assert build(config.model, config.image, 30)
+
+
+@pytest.mark.parametrize("asked", [{"width": 128}, {"embedding": 128}, {"width": 96, "embedding": 96}, {"tied": False}])
+@pytest.mark.parametrize("pictures", [True, False])
+def test_what_is_asked_for_fits_what_is_picked(asked, pictures):
+    picked = automatic(Amount(20_000, 200_000, False, minutes=10, pictures=pictures), asked, "bahdanau")
+    settings = {"model": {**picked.settings["model"], **asked}, "train": picked.settings["train"]}
+    assert RunConfig.read(settings).model.family == "bahdanau"

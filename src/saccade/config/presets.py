@@ -48,6 +48,7 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     "transformer": _TRANSFORMER,
 }
 SPEED = {True: 10_000, False: 3_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+MANY = 300_000  # pairs of sentences, for which a Transformer is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
@@ -95,7 +96,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         raise unknown("model", family, FAMILIES)
     if preset not in (*PRESETS["luong"], "auto"):
         raise unknown("preset", preset, [*PRESETS["luong"], "auto"])
-    wish: Family = "luong" if amount.spelt or amount.pictures else "transformer"
+    wish: Family = "luong" if amount.spelt or amount.pictures else "bahdanau" if amount.pairs < MANY else "transformer"
     order = [wish, *(f for f in FAMILIES if f != wish)]
     fitting = [f for f in order if all(f in OWNERS.get(name, FAMILIES) for name in asked)]
     chosen: Family = family or (fitting[0] if fitting else wish)
@@ -107,14 +108,15 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         size = "tiny" if amount.passes(1000) < 2 else "small"
     else:
         little = amount.pairs < 5_000 or (amount.minutes is not None and amount.minutes < 3)
-        size = "tiny" if little else "small" if amount.pairs < 300_000 else "base"
+        size = "tiny" if little else "small" if amount.pairs < MANY else "base"
     settings = {name: dict(part) for name, part in PRESETS[chosen][size].items()}
     if not amount.spelt and chosen != "transformer":  # words need wider vectors than letters, and a gentler rate
-        settings["model"]["embedding"] = settings["model"]["width"]
+        width = asked.get("width", settings["model"]["width"])
+        settings["model"] |= {"embedding": width, "tied": asked.get("embedding", width) == width}
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
     if amount.pictures:
         if chosen != "transformer":
-            settings["model"]["embedding"] = settings["model"]["width"]
+            settings["model"]["embedding"] = asked.get("width", settings["model"]["width"])
         settings["train"] = {"batch_tokens": 1000, "learning_rate": 1e-3 if chosen == "transformer" else 2e-3}
     if amount.spelt and not amount.pictures and chosen != "transformer" and amount.pairs < FEW:
         settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
