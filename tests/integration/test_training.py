@@ -160,9 +160,9 @@ def test_minutes_become_steps_once(tmp_path):
     """The clock is read before the first step and never again; how many steps fit is the machine's business."""
     run = start(tmp_path / "timed", train={"minutes": 0.02, "batch_tokens": 600, "evaluations": 2})
     train(run, PAIRS, DEV)
-    steps = Plan.load(run.path / "plan.json").steps
-    assert steps >= 1
-    assert json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == steps
+    plan = Plan.load(run.path / "plan.json")
+    assert plan.steps >= plan.last >= 1  # a machine that turns slow meanwhile has it cut
+    assert json.loads((run.path / "metrics.jsonl").read_text().splitlines()[-1])["step"] == plan.last
 
 
 def test_a_short_run_learns_to_copy(tmp_path):

@@ -92,6 +92,8 @@ class Material:
         if isinstance(source, Frame):
             self.dev, _ = self._readable(self.dev, source)
             self.sample, pictures = self._readable(self.sample, source)
+            if not self.dev and len({p.source for p in self.sample}) > 1:
+                self.sample, self.dev = split(self.sample, DEV_SHARE, DEV_MOST)  # what was held back is of no use
             self.count = len(self.sample)
             if not self.sample or not self.dev:
                 raise ValueError(

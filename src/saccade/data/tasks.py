@@ -66,10 +66,11 @@ class PictureTask:
     write: Callable[[str], list[str]]
     sizes: dict[str, int]  # pictures
 
-    def pairs(self, part: str, size: int | None = None) -> list[Pair]:
+    def pairs(self, part: str, seed: int = 0, size: int | None = None) -> list[Pair]:
         if part not in self.sizes:
             raise ValueError(f"part: {part!r}, expected one of {', '.join(self.sizes)}")
-        names = (f"{self.name}:{part}:{i}" for i in range(self.sizes[part] if size is None else size))
+        count = self.sizes[part] if size is None else size
+        names = (f"{self.name}:{part}:{i}" for i in range(seed * MANY, seed * MANY + count))
         return [Pair(name, text) for name in names for text in self.write(name)]
 
 
@@ -158,6 +159,7 @@ def _noise(text: str, chance: random.Random) -> str:
     return text
 
 
+MANY = 10**9  # pictures of one seed, at most
 DRAWING = 1  # version of how pictures are drawn: another one makes the cache draw them anew
 _SIZES = {"train": 20_000, "dev": 1_000, "test": 1_000}
 TASKS: dict[str, Task | PictureTask] = {

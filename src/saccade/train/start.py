@@ -139,7 +139,7 @@ def _chosen(
                 raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
         asked["image"] = {**_picked_frame(texts["source"], asked.get("image", {}), say), **asked.get("image", {})}
         texts = {"target": texts["target"]}
-    elif "image" in asked:
+    elif asked.pop("image", None):
         raise ValueError("image: is for pictures, but the sources are text")
     sides = (texts.get("source", texts["target"]), texts["target"])
     if asked.get("shared"):  # one choice for both
