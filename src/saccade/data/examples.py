@@ -7,8 +7,6 @@ the content and the tokenisers, and it appears only when it is whole. What is re
 import hashlib
 import itertools
 import json
-import os
-import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.data.cache import cache_folder
+from saccade.data.cache import cache_folder, make_once
 from saccade.data.pairs import Pair
 from saccade.data.pictures import Pictures
 from saccade.data.tokenisers import Tokeniser
@@ -83,18 +81,7 @@ def cached(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, key: str
     """The same, from a folder of the cache that is made once; `key` says what the pairs are."""
     settings = json.dumps([key, source.fingerprint(), target.fingerprint()])
     folder = cache_folder() / hashlib.sha256(settings.encode()).hexdigest()[:32]
-    if not folder.exists():
-        beside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        try:
-            _write(tokenise(pairs, source, target), beside)
-            beside.rename(folder)
-        except OSError:
-            if not folder.exists():  # another process was not just quicker
-                raise
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+    make_once(folder, lambda beside: _write(tokenise(pairs, source, target), beside))
     return Examples.open(folder)
 
 

@@ -6,8 +6,6 @@ A picture is known by its source: the path of a file, or the name that a built-i
 import hashlib
 import io
 import json
-import os
-import shutil
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from saccade.data.cache import cache_folder
+from saccade.data.cache import cache_folder, make_once
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 MOST_PIXELS = 50_000_000  # of one picture; more is refused before it is decoded
@@ -127,44 +125,33 @@ def load_pictures(
         hashed.update(f"{source}\n".encode("utf-8", "surrogatepass"))
         hashed.update(key(source))
     folder = cache_folder() / f"pictures-{hashed.hexdigest()[:32]}"
-    if not (folder / "pixels.npy").exists():
-        _decode(wanted, frame, load, folder)
+    make_once(folder, lambda beside: _decode(wanted, frame, load, beside))
     facts = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
     pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
     return Pictures(pixels, sizes, {s: i for i, s in enumerate(facts["kept"])}), facts["broken"]
 
 
 def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path) -> None:
-    beside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
     kept: list[str] = []
     sizes: list[tuple[int, int]] = []
     broken: dict[str, str] = {}
-    try:
-        with (beside / "raw").open("wb") as raw:
-            for source in sources:
-                try:
-                    fitted = frame.fit(load(source))
-                except ValueError as error:
-                    broken[source] = str(error)
-                    continue
-                raw.write(fitted.pixels.tobytes())
-                kept.append(source)
-                sizes.append(fitted.size)
-        shape = (len(kept), frame.height, frame.width, 3)
-        rows = np.memmap(beside / "raw", np.uint8, "r", shape=shape) if kept else np.empty(shape, np.uint8)
-        np.save(beside / "pixels.npy", rows)
-        del rows
-        (beside / "raw").unlink()
-        np.save(beside / "sizes.npy", np.array(sizes, np.int32).reshape(-1, 2))
-        (beside / "sources.json").write_text(json.dumps({"kept": kept, "broken": broken}), encoding="utf-8")
-        beside.rename(folder)
-    except OSError:
-        if not folder.exists():  # another process was not just quicker
-            raise
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with (folder / "raw").open("wb") as raw:
+        for source in sources:
+            try:
+                fitted = frame.fit(load(source))
+            except ValueError as error:
+                broken[source] = str(error)
+                continue
+            raw.write(fitted.pixels.tobytes())
+            kept.append(source)
+            sizes.append(fitted.size)
+    shape = (len(kept), frame.height, frame.width, 3)
+    rows = np.memmap(folder / "raw", np.uint8, "r", shape=shape) if kept else np.empty(shape, np.uint8)
+    np.save(folder / "pixels.npy", rows)
+    del rows
+    (folder / "raw").unlink()
+    np.save(folder / "sizes.npy", np.array(sizes, np.int32).reshape(-1, 2))
+    (folder / "sources.json").write_text(json.dumps({"kept": kept, "broken": broken}), encoding="utf-8")
 
 
 def file_key(source: str) -> bytes:
