@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import saccade.train.loop as loop_module
 from saccade.config import RunConfig, TrainConfig
 from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, tokenise
 from saccade.search import beam_search
@@ -124,7 +125,8 @@ def test_a_run_is_a_folder_of_plain_files(straight):
         "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
     ]  # fmt: skip
     assert json.loads((straight / "plan.json").read_text()) == {
-        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "threads": None, "version": 1,
+        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "threads": None,
+        "turn": None, "turned": 0.0, "version": 1,
     }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [6, 12, 18, 24]
@@ -291,6 +293,43 @@ def test_a_cut_changes_no_learning_rate_before_it():
     ]
     assert plan.cut(500).evaluates(500)
     assert Plan(1000, 100, start=20).learning_rate(18, config) > 0  # an older checkpoint than where the plan began
+
+
+def test_a_shortened_plan_comes_to_the_same_end_without_a_jump():
+    config = TrainConfig()
+    plan = Plan(1000, 100)
+    short = plan.shortened(200, 300)
+    assert (short.steps, short.last) == (500, 500)
+    assert short.learning_rate(200, config) == pytest.approx(plan.learning_rate(200, config))
+    assert short.learning_rate(500, config) == pytest.approx(plan.learning_rate(1000, config))
+    rates = [short.learning_rate(s, config) for s in range(200, 501)]
+    assert rates == sorted(rates, reverse=True)
+    assert [s for s in range(201, 501) if short.evaluates(s)] == [238, 276, 314, 352, 390, 428, 466, 500]
+    again = short.shortened(390, 10)
+    assert again.progress(390) == pytest.approx(short.progress(390))
+    assert again.progress(400) == 1
+
+
+def test_a_machine_that_turns_slow_has_its_plan_shortened_not_cut(tmp_path, monkeypatch):
+    settings = {"minutes": 0.05, "batch_tokens": 600, "evaluations": 6}
+    run = start(tmp_path / "slow", train=settings)
+    clock = [0.0]
+    monkeypatch.setattr(loop_module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(loop_module.Learner, "_measure", lambda *_: Speed(step=0.1, loss=0, source=0, before=0))
+    slow_update = loop_module._update
+
+    def update(*given):
+        clock[0] += 0.2  # twice what was measured
+        return slow_update(*given)
+
+    monkeypatch.setattr(loop_module, "_update", update)
+    heard = []
+    train(run, say=heard.append)
+    plan = Plan.load(run.path / "plan.json")
+    assert plan.end is None
+    assert plan.turn is not None
+    assert heard[-1].step == plan.steps < heard[0].steps
+    assert clock[0] <= 3.0
 
 
 def test_a_budget_leaves_room_for_looks_and_the_report():

@@ -199,6 +199,8 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
             speed = f", {tokens / elapsed:,.0f} tokens/s" if elapsed > 0.5 else ""
             if step.cut:
                 say(f"the time ran out: cut at step {step.step} of {step.planned}")
+            elif step.planned > step.steps:
+                say(f"steps take longer than measured: the plan is shortened from {step.planned} to {step.steps}")
             if step.score is not None:
                 dev = f", dev {name} {step.score:.1f}"
                 if quiet:

@@ -23,6 +23,7 @@ from saccade.train.run import Run, load_tensors, save_tensors
 
 MEASURED = 8  # steps that are timed, if they are quick, to plan a budget in minutes; they are not part of the run
 MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
+LATE = 0.97  # of the steps that are left: if fewer fit into the budget, the plan is shortened
 KEPT = 2  # checkpoints
 
 
@@ -40,7 +41,7 @@ class Progress:
     tokens: int  # real tokens of the target in that step
     dev_loss: float | None = None  # set when the dev set was looked at
     score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
-    planned: int = 0  # steps of the plan before it was cut
+    planned: int = 0  # steps of the plan before it was cut or shortened
     cut: bool = False  # the time ran out at this step
 
 
@@ -82,10 +83,12 @@ class Learner:
         self.todo: Iterator[NDArray[np.int64]] = iter(())
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
-        self.deadline = None
+        self.deadline: float | None = None
+        self.report = 0.0  # seconds that the end will take
         if self.config.minutes is not None and not (run.path / "plan.json").exists():
             self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
         self.plan = self._plan(began)
+        self.began = (time.perf_counter(), self.step)  # since the last look at the dev set
         self.board = _board(run) if self.config.tensorboard else None
 
     def finished(self) -> bool:
@@ -110,6 +113,7 @@ class Learner:
             self._end_here()
         if not self.plan.evaluates(self.step):
             return Progress(self.step, self.plan.last, loss, tokens)
+        looked = time.perf_counter()
         dev_loss, score = self.evaluate()
         self.stale += 1
         if (score, -dev_loss) > self.best:
@@ -124,7 +128,10 @@ class Learner:
                 self.board.add_scalar(name, value, self.step)
             self.board.flush()
         self.save()
-        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, self.plan.steps, late)
+        planned = self.plan.steps
+        if not self.finished():
+            self._hurry(looked)
+        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late)
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -195,7 +202,9 @@ class Learner:
                 torch.set_num_threads(plan.threads)
             return plan
         speed = None if self.config.minutes is None else self._measure(began)
-        plan = Plan.make(self.config, len(self._epoch(0)), len({p.source for p in self.dev}), speed, self.step)
+        sources = len({p.source for p in self.dev})
+        plan = Plan.make(self.config, len(self._epoch(0)), sources, speed, self.step)
+        self.report = 0.0 if speed is None else min(speed.report(sources), 0.2 * 60 * (self.config.minutes or 0))
         plan.save(path)
         return plan
 
@@ -252,6 +261,20 @@ class Learner:
             found.append((sum(times[1:]) / len(times[1:]), threads))  # the first warms up
         step, threads = min(found)
         return threads, step
+
+    def _hurry(self, looked: float) -> None:
+        """Shortens the plan if its steps turn out slower than was measured, so that it ends in time and as planned."""
+        now, (began, since) = time.perf_counter(), self.began
+        self.began = now, self.step
+        if self.deadline is None:
+            return
+        step, look = (looked - began) / (self.step - since), now - looked
+        left = self.plan.steps - self.step
+        looks = math.ceil(left / self.plan.evaluate_every)
+        fit = int((self.deadline - self.report - now - looks * look) / step)
+        if fit < LATE * left:
+            self.plan = self.plan.shortened(self.step, max(1, fit))
+            self.plan.save(self.run.path / "plan.json")
 
     def _end_here(self) -> None:
         self.plan = self.plan.cut(self.step)

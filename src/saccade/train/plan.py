@@ -24,10 +24,14 @@ class Speed:
     before: float  # since the command began
     threads: int | None = None  # with how many threads
 
+    def report(self, dev: int) -> float:
+        """What the report at the end will take, with a beam."""
+        return 3 * self.source * min(dev, DEV_SOURCES)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run's timetable. No decision after it reads the clock, but for a cut, which becomes part of it."""
+    """A run's timetable. No decision after it reads the clock, but to shorten or cut it, which becomes part of it."""
 
     steps: int
     evaluate_every: int
@@ -35,6 +39,8 @@ class Plan:
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     end: int | None = None  # the step at which it was cut, if it was
     threads: int | None = None  # how many were quickest; the same on resume, since sums depend on it
+    turn: int | None = None  # the step from which on it was shortened, the machine being slower than it was measured,
+    turned: float = 0.0  # and how far it had come by then
     version: int = VERSION
 
     @classmethod
@@ -48,8 +54,7 @@ class Plan:
             budget = 60 * config.minutes - speed.before
             looks = LOOKING * budget / config.evaluations - speed.loss
             sources = min(sources, max(20, int(looks / max(speed.source, 1e-6))))
-            last = 3 * speed.source * min(dev, DEV_SOURCES)  # the report at the end, with a beam
-            looking = config.evaluations * (speed.loss + speed.source * sources) + min(last, 0.2 * budget)
+            looking = config.evaluations * (speed.loss + speed.source * sources) + min(speed.report(dev), 0.2 * budget)
             steps = int(SAFETY * (budget - looking) / speed.step)
             if config.most_epochs is not None:
                 steps = min(steps, max(FEWEST, round(config.most_epochs * batches)))
@@ -63,18 +68,19 @@ class Plan:
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
         """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""
-        done, steps = max(1, step - self.start), self.steps - self.start
-        warm = max(1, round(config.warmup * steps))
+        first = 1 / max(1, self.steps - self.start)  # how far one step comes
+        done, warm = max(first, self.progress(step)), max(first, config.warmup)
         if done <= warm:
             return config.learning_rate * done / warm
         if config.schedule == "inverse_sqrt":
             return config.learning_rate * math.sqrt(warm / done)
-        past = (done - warm) / max(1, steps - warm)
+        past = (done - warm) / (1 - warm)
         return config.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, past) * 0.99))
 
     def progress(self, step: int) -> float:
         """From 0 to 1."""
-        return max(0.0, (step - self.start) / max(1, self.steps - self.start))
+        since = self.start if self.turn is None else self.turn
+        return max(0.0, self.turned + (1 - self.turned) * (step - since) / max(1, self.steps - since))
 
     @property
     def last(self) -> int:
@@ -82,7 +88,14 @@ class Plan:
         return self.steps if self.end is None else self.end
 
     def evaluates(self, step: int) -> bool:
-        return (step - self.start) % self.evaluate_every == 0 or step == self.last
+        since = self.start if self.turn is None else self.turn
+        return (step - since) % self.evaluate_every == 0 or step == self.last
+
+    def shortened(self, step: int, left: int) -> "Plan":
+        """The same with only so many steps after this one: what was still to come comes sooner, to the same end."""
+        looks = max(1, round((self.steps - step) / self.evaluate_every))
+        every = max(1, math.ceil(left / looks))
+        return replace(self, steps=step + left, evaluate_every=every, turn=step, turned=self.progress(step))
 
     def cut(self, step: int) -> "Plan":
         """The same, ended at this step; the learning rates up to it stay what they were, also for who resumes."""
@@ -100,8 +113,8 @@ class Plan:
             if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > VERSION:
                 raise ValueError(f"{path}: version {found['version']}, newer than this saccade knows ({VERSION})")
             plan = cls(**found)
-            if not all(isinstance(v, int) or v is None for v in found.values()):
-                raise TypeError("its values must be whole numbers")
+            if not all(isinstance(v, int | float) or v is None for v in found.values()):
+                raise TypeError("its values must be numbers")
         except (OSError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a plan ({error})") from None
         return plan
