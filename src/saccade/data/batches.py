@@ -1,7 +1,8 @@
-"""Batches of about equal work, sentences of like length together."""
+"""Batches of about equal work, sentences of like length together, all that is said of a picture with it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +18,15 @@ from saccade.data.tokenisers import PAD, START, STOP
 class Batch:
     """Sources that end with STOP, and targets as they are given (after START) and as they are wanted (up to STOP).
 
-    Pictures have no end: beside their pixels stands how high and how wide each really is.
+    Pictures have no end: beside their pixels stands how high and how wide each really is. A picture stands there once,
+    with the K things, at most, that are said of it; a picture with fewer has rows of which nothing is real.
     """
 
     source: Tensor  # [B, N], or uint8 [B, 3, H, W]
     mask: Tensor  # [B, N], or [B, 2]
-    given: Tensor  # [B, T]
-    wanted: Tensor  # [B, T]
-    real: Tensor  # [B, T]
+    given: Tensor  # [B, T], or [B, K, T]
+    wanted: Tensor  # the same
+    real: Tensor  # the same
 
     @classmethod
     def of(cls, examples: Sequence[Numbers], pictures: Pictures | None = None) -> "Batch":
@@ -32,8 +34,12 @@ class Batch:
         lengths = torch.tensor([len(t) + 1 for _, t in examples])
         real = torch.arange(given.shape[1]) < lengths.unsqueeze(1)
         if pictures is not None:
-            places = [s[0] for s, _ in examples]
-            return cls(*stack(pictures.pixels[places], pictures.sizes[places]), given, wanted, real)
+            numbers = np.array([s[0] for s, _ in examples])
+            groups = [torch.from_numpy(g) for g in _groups(numbers)]
+            rows = torch.nn.utils.rnn.pad_sequence(groups, batch_first=True, padding_value=-1)  # [B, K]
+            places = [int(numbers[g[0]]) for g in groups]
+            pixels = stack(pictures.pixels[places], pictures.sizes[places])
+            return cls(*pixels, given[rows], wanted[rows], real[rows] & (rows >= 0).unsqueeze(-1))
         source = pad([[*s, STOP] for s, _ in examples])
         sizes = torch.tensor([len(s) + 1 for s, _ in examples])
         return cls(source, torch.arange(source.shape[1]) < sizes.unsqueeze(1), given, wanted, real)
@@ -60,20 +66,34 @@ def batches(examples: Examples, tokens: int, seed: int, epoch: int) -> list[NDAr
     """Which examples go into each batch of an epoch: about `tokens` tokens of source and target, padding counted.
 
     A pure function of (seed, epoch): the order is drawn first, lengths are sorted within it (ties fall as drawn), and
-    the batches are shuffled.
+    the batches are shuffled. What is said of one picture stays together, so that the picture is read once.
     """
     chance = np.random.default_rng([seed, epoch])
-    order = chance.permutation(len(examples))
-    sources, targets = (lengths[order] + 1 for lengths in examples.lengths())
-    by_length = np.lexsort((sources, targets))
-    order, sources, targets = order[by_length], sources[by_length].tolist(), targets[by_length].tolist()
+    sources, targets = (lengths + 1 for lengths in examples.lengths())
+    groups = None if examples.pictures is None else _groups(examples.source)
+    counts = np.ones(len(examples), np.int64)
+    if groups is not None:
+        counts = np.array([len(g) for g in groups])
+        sources, targets = (np.array([side[g].max() for g in groups], np.int64) for side in (sources, targets))
+    order = chance.permutation(len(counts))
+    order = order[np.lexsort((sources[order], targets[order]))]
     made: list[NDArray[np.int64]] = []
-    start = source = 0
-    for i, (source_length, target_length) in enumerate(zip(sources, targets, strict=True)):
-        source = max(source, source_length)
-        if i > start and (i + 1 - start) * (source + target_length) > tokens:
+    start = source = rows = 0
+    for i, (count, source_length, target_length) in enumerate(
+        zip(counts[order].tolist(), sources[order].tolist(), targets[order].tolist(), strict=True)
+    ):
+        source, rows = max(source, source_length), rows + count
+        if i > start and rows * (source + target_length) > tokens:
             made.append(order[start:i])
-            start, source = i, source_length
+            start, source, rows = i, source_length, count
     if len(order):
         made.append(order[start:])
+    if groups is not None:
+        made = [np.concatenate([groups[i] for i in batch]) for batch in made]
     return [made[i] for i in chance.permutation(len(made))]
+
+
+def _groups(pictures: NDArray[np.integer[Any]]) -> list[NDArray[np.int64]]:
+    """The examples of each picture, given the picture of each example."""
+    order = np.argsort(pictures, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(pictures[order])) + 1) if len(order) else []

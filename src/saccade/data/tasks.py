@@ -178,8 +178,8 @@ TASKS: dict[str, Task | PictureTask] = {
             "scenes",
             "pictures of coloured shapes → sentences that are true of them",
             lambda name: scenes.scene(name).draw(),
-            lambda name: scenes.scene(name).captions(3),
-            {**_SIZES, "train": 10_000},
+            lambda name: scenes.scene(name).captions(5),
+            {**_SIZES, "train": 20_000},
         ),
         PictureTask(
             "plates",

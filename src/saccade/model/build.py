@@ -43,6 +43,8 @@ class Model(nn.Module):
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
+        Where several targets belong to one source, they are [B, K, T]; the source is read once.
+
         With `sampling`, that share of the given words is replaced by the model's own choice (Bengio et al. 2015); the
         choices come from one reading of the true words (Mihaylova & Martins 2019), so that every family can do it.
 
@@ -57,20 +59,20 @@ class Model(nn.Module):
         memory = self.encode(tokens, mask)
         if sampling:
             with torch.no_grad():
-                chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [B, T]
-            own = torch.rand(given.shape, device=given.device)[:, 1:] < sampling
-            given = torch.cat([given[:, :1], torch.where(own, chosen[:, :-1], given[:, 1:])], 1)
+                chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [.., T]
+            own = torch.rand(given.shape, device=given.device)[..., 1:] < sampling
+            given = torch.cat([given[..., :1], torch.where(own, chosen[..., :-1], given[..., 1:])], -1)
         hidden, weights = self.decoder(
             memory, given, need_weights=doubly_stochastic + diagonal > 0
-        )  # [B, T, D], [B, T, L, H, N]
+        )  # [.., T, D], [.., T, L, H, N]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
         loss = F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
         if weights is not None and doubly_stochastic:
-            looked = (weights * real[:, :, None, None, None]).sum(1)  # [B, L, H, N]
-            missed = ((1 - looked) ** 2).mean((1, 2)) * memory.mask
-            loss = loss + doubly_stochastic * missed.sum()
+            looked = (weights * real[..., None, None, None]).sum(-4)  # [.., L, H, N]
+            missed = ((1 - looked) ** 2).mean((-3, -2)) * real.any(-1, keepdim=True)  # [.., N]
+            loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
         if weights is not None and diagonal:
-            strayed = (weights.mean((2, 3)) * _off_diagonal(memory.mask, real)).sum(2)  # [B, T]
+            strayed = (weights.mean((-3, -2)) * _off_diagonal(memory.mask, real)).sum(-1)  # [.., T]
             loss = loss + diagonal * strayed[real].sum()
         if not consistency:
             return loss
@@ -80,12 +82,15 @@ class Model(nn.Module):
 
 
 def _off_diagonal(mask: Tensor, real: Tensor) -> Tensor:
-    """1 − e^{−(n/N − t/T)² / 2w²} for N and T real places: 0 on the diagonal of each pair, 1 far from it: [B, T, N].
+    """1 − e^{−(n/N − t/T)² / 2w²} for N and T real places: 0 on the diagonal of each pair, 1 far from it: [.., T, N].
 
     (Guided attention, Tachibana et al. 2018.)
     """
-    places, times = ((torch.arange(x.shape[1], device=x.device) + 0.5) / x.sum(1, keepdim=True) for x in (mask, real))
-    return 1 - torch.exp(-((places.unsqueeze(1) - times.unsqueeze(2)) ** 2) / (2 * DIAGONAL_WIDTH**2))
+    mask = mask.view(len(mask), *[1] * (real.dim() - 2), -1)  # [B, N] or [B, 1, N]
+    places, times = (
+        (torch.arange(x.shape[-1], device=x.device) + 0.5) / x.sum(-1, keepdim=True).clamp(min=1) for x in (mask, real)
+    )
+    return 1 - torch.exp(-((places.unsqueeze(-2) - times.unsqueeze(-1)) ** 2) / (2 * DIAGONAL_WIDTH**2))
 
 
 def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int, shared: bool = False) -> Model:

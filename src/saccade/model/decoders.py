@@ -53,10 +53,10 @@ class Step(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """A whole target, read at once; `readout` turns hidden vectors into logits."""
+    """Whole targets, read at once; `readout` turns hidden vectors into logits."""
 
-    hidden: Tensor  # [B, T, D]
-    weights: Tensor | None  # [B, T, L, H, N], if asked for
+    hidden: Tensor  # [B, K, T, D]
+    weights: Tensor | None  # [B, K, T, L, H, N], if asked for
 
 
 class Decoder(nn.Module):
@@ -94,9 +94,21 @@ class Decoder(nn.Module):
         `look` [B, K, N] interferes with the glance: a boolean one hides places, a float one is where to look instead.
         """
 
-    @abstractmethod
     def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
-        """Targets [B, T], each word of which is given: what would come after each? `look` is [B, T, N]."""
+        """Targets [B, K, T], each word of which is given: what would come after each? `look` is [B, K, T, N].
+
+        Those who have one target for each source leave K out everywhere.
+        """
+        if targets.dim() == 3:
+            return self.read(memory, targets, need_weights, look)
+        hidden, weights = self.read(
+            memory, targets.unsqueeze(1), need_weights, None if look is None else look.unsqueeze(1)
+        )
+        return Outputs(hidden.squeeze(1), None if weights is None else weights.squeeze(1))
+
+    @abstractmethod
+    def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
+        """What `forward` does, with K."""
 
 
 class Bridge(nn.Module):
@@ -139,10 +151,10 @@ class Seq2SeqDecoder(Decoder):
         output = torch.tanh(self.join(torch.cat([hidden, context], -1)))  # [B, K, D]
         return Step(self.readout(output), state.next(cells=cells), None)
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
-        words = self.drop_words(self.embed(targets))  # [B, T, E]
-        context = memory.summary.unsqueeze(1).expand(-1, targets.shape[1], -1)
-        hidden, _ = self.cells(torch.cat([words, context], -1), self.bridge(memory.summary))
+    def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
+        words = self.drop_words(self.embed(targets))  # [B, K, T, E]
+        context = memory.summary[:, None, None].expand(*targets.shape, -1)
+        hidden = _read_all(self.cells, torch.cat([words, context], -1), self.init(memory, targets.shape[1])["cells"])
         return Outputs(torch.tanh(self.join(torch.cat([hidden, context], -1))), None)
 
 
@@ -177,19 +189,19 @@ class BahdanauDecoder(Decoder):
         output = self._output(hidden, glance.context, words)
         return Step(self.readout(output), state.next(cells=cells, **seen), _layers(glance.weights))
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
-        words = self.drop_words(self.embed(targets))  # [B, T, E]
-        state = self.init(memory)
+    def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
+        words = self.drop_words(self.embed(targets))  # [B, K, T, E]
+        state = self.init(memory, targets.shape[1])
         cells, seen = state["cells"], state.tensors
         states, contexts, weights = [], [], []
         ahead = self.cells.ahead(words)
-        for time, word in enumerate(words.split(1, dim=1)):  # truly sequential: each query is the state before
+        for time, word in enumerate(words.unbind(2)):  # truly sequential: each query is the state before
             given = ahead or word
             hidden, cells, glance, seen = self._read(memory, given, cells, seen, time, need_weights, _at(look, time))
             states.append(hidden)
             contexts.append(glance.context)
             weights.append(_layers(glance.weights))
-        return Outputs(self._output(torch.cat(states, 1), torch.cat(contexts, 1), words), _join(weights))
+        return Outputs(self._output(torch.stack(states, 2), torch.stack(contexts, 2), words), _join(weights))
 
     def _read(
         self,
@@ -244,23 +256,28 @@ class LuongDecoder(Decoder):
         output, tensors, glance = self._write(memory, words, state.tensors, state.written, need_weights, look)
         return Step(self.readout(output), state.next(**tensors), _layers(glance.weights))
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
-        words = self.drop_words(self.embed(targets))  # [B, T, E]
-        tensors = self.init(memory).tensors
+    def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
+        words = self.drop_words(self.embed(targets))  # [B, K, T, E]
+        tensors = self.init(memory, targets.shape[1]).tensors
         if not self.feed and "seen" not in tensors:
-            hidden, _ = self.cells(words, tensors["cells"][:, 0])  # [B, T, D]
+            hidden = _read_all(self.cells, words, tensors["cells"]).flatten(1, 2)  # [B, K·T, D]
             glance: Glance = self.attention(
-                hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights, look=look
+                hidden, memory.prepared[0], mask=memory.mask, need_weights=need_weights, look=_flat(look, targets)
             )
             glance = _let_in(self.gate, hidden, glance)
-            return Outputs(torch.tanh(self.join(torch.cat([glance.context, hidden], -1))), _layers(glance.weights))
+            output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))
+            looked = _layers(glance.weights)  # [B, K·T, 1, H, N]
+            return Outputs(
+                output.unflatten(1, targets.shape[1:]),
+                None if looked is None else looked.unflatten(1, targets.shape[1:]),
+            )
         outputs, weights = [], []
         ahead = self.cells.ahead(words) if self.feed else None
-        for time, word in enumerate(words.split(1, dim=1)):
+        for time, word in enumerate(words.unbind(2)):
             output, tensors, glance = self._write(memory, ahead or word, tensors, time, need_weights, _at(look, time))
             outputs.append(output)
             weights.append(_layers(glance.weights))
-        return Outputs(torch.cat(outputs, 1), _join(weights))
+        return Outputs(torch.stack(outputs, 2), _join(weights))
 
     def _write(
         self,
@@ -321,8 +338,8 @@ class TransformerDecoder(Decoder):
         stacked = [w.squeeze(-2) for w in weights if w is not None]  # [B, K, H, N]
         return Step(self.readout(output), state.next(**tensors), torch.stack(stacked, 2) if stacked else None)
 
-    def forward(self, memory: Memory, targets: Tensor, need_weights: bool = False, *, look: Look = None) -> Outputs:
-        x = self.drop(self.positions(self.embed(targets) * self.scale))  # [B, T, D]
+    def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
+        x = self.drop(self.positions(self.embed(targets) * self.scale))  # [B, K, T, D]
         weights = []
         for i, block in enumerate(each(self.blocks, TransformerBlock)):
             x, _, _, cross = block(
@@ -330,12 +347,12 @@ class TransformerDecoder(Decoder):
                 memory.prepared[i],
                 causal=True,
                 memory_mask=memory.mask,
-                memory_look=look,
+                memory_look=_flat(look, targets),
                 need_weights=need_weights,
             )
-            weights.append(cross)  # [B, H, T, N]
-        stacked = [w.transpose(1, 2) for w in weights if w is not None]  # [B, T, H, N]
-        return Outputs(self.norm(x), torch.stack(stacked, 2) if stacked else None)
+            weights.append(cross)  # [B, K, H, T, N]
+        stacked = [w.transpose(2, 3) for w in weights if w is not None]  # [B, K, T, H, N]
+        return Outputs(self.norm(x), torch.stack(stacked, 3) if stacked else None)
 
 
 def _cells(config: ModelConfig, input_width: int) -> Recurrent:
@@ -387,8 +404,19 @@ def _look(
 
 
 def _at(look: Look, time: int) -> Look:
-    """How somebody interferes at one time: [B, T, N] → [B, 1, N]."""
-    return look if look is None or look.shape[1] == 1 else look[:, time : time + 1]
+    """How somebody interferes at one time: [B, K, T, N] → [B, K, N]."""
+    return None if look is None else look[:, :, 0 if look.shape[2] == 1 else time]
+
+
+def _flat(look: Look, targets: Tensor) -> Look:
+    """How somebody interferes with all K·T looks: [B, K, T, N] → [B, K·T, N]."""
+    return None if look is None else look.expand(*targets.shape, -1).flatten(1, 2)
+
+
+def _read_all(cells: Recurrent, x: Tensor, state: Tensor) -> Tensor:
+    """Every output of cells for known inputs: x [B, K, T, E], state [B, K, L, S, D] → [B, K, T, D]."""
+    outputs, _ = cells(x.flatten(0, 1), state.flatten(0, 1))
+    return outputs.unflatten(0, x.shape[:2])
 
 
 def _first_coverage(attention: Attention, memory: Memory, hypotheses: int) -> dict[str, Tensor]:
@@ -420,4 +448,4 @@ def _layers(weights: Tensor | None) -> Tensor | None:
 
 def _join(weights: list[Tensor | None]) -> Tensor | None:
     given = [w for w in weights if w is not None]
-    return torch.cat(given, 1) if len(given) == len(weights) and given else None
+    return torch.stack(given, 2) if len(given) == len(weights) and given else None

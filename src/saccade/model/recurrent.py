@@ -75,7 +75,7 @@ class Recurrent(nn.Module):
         return x, torch.stack(ends, 1)
 
     def ahead(self, words: Tensor) -> "Ahead | None":
-        """What known words [B, T, E] will bring to the first layer, beside an input that each step has yet to find.
+        """What known words [B, K, T, E] will bring to the first layer, beside an input that each step has yet to find.
 
         None where torch's fused cells allow no bias of our own for each sentence: elsewhere than on a CPU.
         """
@@ -83,8 +83,8 @@ class Recurrent(nn.Module):
             return None
         weight, _, bias, _ = _weights(each(self.layers, nn.RNNBase)[0])
         own, rest = weight.tensor_split([words.shape[-1]], 1)
-        brought = F.linear(words, own, bias if self.norms is None else None)  # [B, T, gates]
-        return Ahead(brought.unbind(1), rest)
+        brought = F.linear(words, own, bias if self.norms is None else None)  # [B, K, T, gates]
+        return Ahead(brought.flatten(0, 1).unbind(1), rest)
 
     def step(self, x: Tensor, state: Tensor, time: int = 0, ahead: "Ahead | None" = None) -> tuple[Tensor, Tensor]:
         """One word, the `time`-th from 0: x [.., Dx], state [.., L, S, D] → output [.., D], state.
@@ -158,7 +158,7 @@ class Recurrent(nn.Module):
 class Ahead(NamedTuple):
     """The share of a cell's input that is known for a whole sentence, in one product; the rest comes step by step."""
 
-    brought: tuple[Tensor, ...]  # T times [B, gates]: W_words x, with the bias unless that follows a normalisation
+    brought: tuple[Tensor, ...]  # T times [B·K, gates]: W_words x, with the bias unless that follows a normalisation
     weight: Tensor  # [gates, Dx − E]: for the rest of the input
 
 
