@@ -199,8 +199,9 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
             speed = f", {tokens / elapsed:,.0f} tokens/s" if elapsed > 0.5 else ""
             if step.cut:
                 say(f"the time ran out: cut at step {step.step} of {step.planned}")
-            elif step.planned > step.steps:
-                say(f"steps take longer than measured: the plan is shortened from {step.planned} to {step.steps}")
+            elif step.score is not None and step.planned != step.steps:
+                pace = "longer" if step.steps < step.planned else "less"
+                say(f"steps take {pace} than measured: the plan goes from {step.planned} to {step.steps} of them")
             if step.score is not None:
                 dev = f", dev {name} {step.score:.1f}"
                 if quiet:

@@ -3,6 +3,7 @@
 import copy
 import itertools
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,12 @@ from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import plain, text_scores
 from saccade.model import Model
 from saccade.search import MOST_WRITTEN, Options
-from saccade.train.plan import Plan, Speed
+from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
 
 MEASURED = 8  # steps that are timed, if they are quick, to plan a budget in minutes; they are not part of the run
 MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
-LATE = 0.97  # of the steps that are left: if fewer fit into the budget, the plan is shortened
+SLOWER, QUICKER = 0.97, 1.1  # of the steps that are left: if fewer or more fit into the budget, the plan is changed
 KEPT = 2  # checkpoints
 
 
@@ -41,7 +42,7 @@ class Progress:
     tokens: int  # real tokens of the target in that step
     dev_loss: float | None = None  # set when the dev set was looked at
     score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
-    planned: int = 0  # steps of the plan before it was cut or shortened
+    planned: int = 0  # steps of the plan before it was changed
     cut: bool = False  # the time ran out at this step
 
 
@@ -84,7 +85,10 @@ class Learner:
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
         self.deadline: float | None = None
-        self.report = 0.0  # seconds that the end will take
+        self.report, self.most = (
+            0.0,
+            sys.maxsize,
+        )  # seconds that the end will take; steps that a budget may be filled with
         if self.config.minutes is not None and not (run.path / "plan.json").exists():
             self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
         self.plan = self._plan(began)
@@ -130,7 +134,7 @@ class Learner:
         self.save()
         planned = self.plan.steps
         if not self.finished():
-            self._hurry(looked)
+            self._repace(looked)
         return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late)
 
     def evaluate(self) -> tuple[float, float]:
@@ -203,7 +207,9 @@ class Learner:
             return plan
         speed = None if self.config.minutes is None else self._measure(began)
         sources = len({p.source for p in self.dev})
-        plan = Plan.make(self.config, len(self._epoch(0)), sources, speed, self.step)
+        each = len(self._epoch(0))
+        self.most = most_steps(self.config, each)
+        plan = Plan.make(self.config, each, sources, speed, self.step)
         self.report = 0.0 if speed is None else min(speed.report(sources), 0.2 * 60 * (self.config.minutes or 0))
         plan.save(path)
         return plan
@@ -262,8 +268,8 @@ class Learner:
         step, threads = min(found)
         return threads, step
 
-    def _hurry(self, looked: float) -> None:
-        """Shortens the plan if its steps turn out slower than was measured, so that it ends in time and as planned."""
+    def _repace(self, looked: float) -> None:
+        """Changes the plan if its steps turn out slower or quicker than measured: it is to end in time, annealed."""
         now, (began, since) = time.perf_counter(), self.began
         self.began = now, self.step
         if self.deadline is None:
@@ -271,9 +277,10 @@ class Learner:
         step, look = (looked - began) / (self.step - since), now - looked
         left = self.plan.steps - self.step
         looks = math.ceil(left / self.plan.evaluate_every)
-        fit = int((self.deadline - self.report - now - looks * look) / step)
-        if fit < LATE * left:
-            self.plan = self.plan.shortened(self.step, max(1, fit))
+        fit = int(SAFETY * (self.deadline - self.report - now - looks * look) / step)
+        fit = max(1, min(fit, self.most - (self.step - self.plan.start)))
+        if not SLOWER * left < fit < QUICKER * left:
+            self.plan = self.plan.repaced(self.step, fit)
             self.plan.save(self.run.path / "plan.json")
 
     def _end_here(self) -> None:

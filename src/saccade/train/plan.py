@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -29,9 +30,14 @@ class Speed:
         return 3 * self.source * min(dev, DEV_SOURCES)
 
 
+def most_steps(config: TrainConfig, batches: int) -> int:
+    """That a budget in minutes may be filled with: seen more often than that, pairs are only known by heart."""
+    return sys.maxsize if config.most_epochs is None else max(FEWEST, round(config.most_epochs * batches))
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run's timetable. No decision after it reads the clock, but to shorten or cut it, which becomes part of it."""
+    """A run's timetable. No decision after it reads the clock, but to repace or cut it, which becomes part of it."""
 
     steps: int
     evaluate_every: int
@@ -39,7 +45,7 @@ class Plan:
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     end: int | None = None  # the step at which it was cut, if it was
     threads: int | None = None  # how many were quickest; the same on resume, since sums depend on it
-    turn: int | None = None  # the step from which on it was shortened, the machine being slower than it was measured,
+    turn: int | None = None  # the step from which on its pace changed, the machine not being as it was measured,
     turned: float = 0.0  # and how far it had come by then
     version: int = VERSION
 
@@ -56,8 +62,7 @@ class Plan:
             sources = min(sources, max(20, int(looks / max(speed.source, 1e-6))))
             looking = config.evaluations * (speed.loss + speed.source * sources) + min(speed.report(dev), 0.2 * budget)
             steps = int(SAFETY * (budget - looking) / speed.step)
-            if config.most_epochs is not None:
-                steps = min(steps, max(FEWEST, round(config.most_epochs * batches)))
+            steps = min(steps, most_steps(config, batches))
         elif config.epochs is not None:
             steps = round(config.epochs * batches)
         else:
@@ -91,8 +96,8 @@ class Plan:
         since = self.start if self.turn is None else self.turn
         return (step - since) % self.evaluate_every == 0 or step == self.last
 
-    def shortened(self, step: int, left: int) -> "Plan":
-        """The same with only so many steps after this one: what was still to come comes sooner, to the same end."""
+    def repaced(self, step: int, left: int) -> "Plan":
+        """The same with so many steps after this one: what was still to come comes sooner or later, to the same end."""
         looks = max(1, round((self.steps - step) / self.evaluate_every))
         every = max(1, math.ceil(left / looks))
         return replace(self, steps=step + left, evaluate_every=every, turn=step, turned=self.progress(step))
