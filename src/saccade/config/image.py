@@ -1,11 +1,13 @@
 """How pictures are read, where the source is one."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
 from saccade.config.base import Config
 from saccade.config.model import Share
+
+STRIDES = (4, 8, 16)  # of our own encoders
 
 
 class ImageConfig(Config):
@@ -13,10 +15,19 @@ class ImageConfig(Config):
 
     height: PositiveInt = Field(64, description="Pixels of the frame that every picture is brought to, from above.")
     width: PositiveInt = Field(64, description="The same, from the left; the aspect of a picture is kept.")
-    encoder: Literal["cnn", "attentive_cnn", "patches"] = Field(
-        "cnn", description="A residual CNN, the same with self-attention over its grid, or a Transformer of patches."
+    encoder: Literal["cnn", "attentive_cnn", "patches", "pretrained"] = Field(
+        "cnn",
+        description="A residual CNN, the same with self-attention over its grid, a Transformer of patches, or a "
+        "network that learned to see elsewhere.",
     )
-    stride: Literal[4, 8, 16] = Field(8, description="Pixels, both ways, of one cell of the grid that is looked at.")
+    backbone: str | None = Field(
+        None,
+        description="The pretrained network, which stays as it is: efficientnet_lite0, or a folder or a name of the "
+        "hub that transformers can load.",
+    )
+    stride: PositiveInt = Field(
+        8, description="Pixels, both ways, of one cell of the grid that is looked at: 4, 8 or 16, or the backbone's."
+    )
     channels: PositiveInt = Field(
         128, description="Features of a cell at the end of the CNN; half of that a stage before."
     )
@@ -29,11 +40,25 @@ class ImageConfig(Config):
         False, description="Training turns half of the pictures round; never where left and right matter."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """Who names a backbone means it."""
+        if isinstance(given, dict) and given.get("backbone") is not None:
+            return {"encoder": "pretrained", **given}
+        return given
+
     @model_validator(mode="after")
     def _whole_cells(self) -> Self:
         for name in ("height", "width"):
             if getattr(self, name) % self.stride:
                 raise ValueError(f"{name}: {getattr(self, name)}, expected a multiple of stride={self.stride}")
+        if (self.encoder == "pretrained") != (self.backbone is not None):
+            raise ValueError("backbone: goes with encoder=pretrained, and encoder=pretrained with a backbone")
+        if self.backbone is not None:
+            return self
+        if self.stride not in STRIDES:
+            raise ValueError(f"stride: {self.stride}, expected one of {', '.join(map(str, STRIDES))}")
         if self.channels % 8:
             raise ValueError(f"channels: {self.channels}, expected a multiple of 8")
         return self

@@ -22,7 +22,7 @@ class Batch:
     with the K things, at most, that are said of it; a picture with fewer has rows of which nothing is real.
     """
 
-    source: Tensor  # [B, N], or uint8 [B, 3, H, W]
+    source: Tensor  # [B, N], or uint8 [B, 3, H, W], or of a backbone float16 [B, C, h, w]
     mask: Tensor  # [B, N], or [B, 2]
     given: Tensor  # [B, T], or [B, K, T]
     wanted: Tensor  # the same
@@ -38,7 +38,7 @@ class Batch:
             groups = [torch.from_numpy(g) for g in _groups(numbers)]
             rows = torch.nn.utils.rnn.pad_sequence(groups, batch_first=True, padding_value=-1)  # [B, K]
             places = [int(numbers[g[0]]) for g in groups]
-            pixels = stack(pictures.pixels[places], pictures.sizes[places])
+            pixels = stack(pictures.seen[places], pictures.sizes[places])
             return cls(*pixels, given[rows], wanted[rows], real[rows] & (rows >= 0).unsqueeze(-1))
         source = pad([[*s, STOP] for s, _ in examples])
         sizes = torch.tensor([len(s) + 1 for s, _ in examples])
@@ -51,9 +51,9 @@ class Batch:
         return Batch(*moved)
 
 
-def stack(pixels: NDArray[np.uint8], sizes: NDArray[np.int32]) -> tuple[Tensor, Tensor]:
-    """Pictures [B, H, W, 3] and their sizes [B, 2] as an encoder reads them: [B, 3, H, W], [B, 2]."""
-    return torch.from_numpy(pixels).permute(0, 3, 1, 2), torch.from_numpy(sizes).long()
+def stack(seen: NDArray[Any], sizes: NDArray[np.int32]) -> tuple[Tensor, Tensor]:
+    """Pictures [B, H, W, 3], or features, and their sizes [B, 2] as an encoder reads them: [B, 3, H, W], [B, 2]."""
+    return torch.from_numpy(seen).permute(0, 3, 1, 2), torch.from_numpy(sizes).long()
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:

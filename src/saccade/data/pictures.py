@@ -1,6 +1,7 @@
 """Pictures: opened with care, brought to one size, and decoded once into a cache that is mapped, not loaded.
 
 A picture is known by its source: the path of a file, or the name that a built-in task gave it (`scenes:train:17`).
+Where a network learned to see elsewhere, what it makes of a picture is kept beside the pixels.
 """
 
 import hashlib
@@ -16,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from saccade.data.backbones import Features, load_backbone
 from saccade.data.cache import cache_folder, make_once
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 MOST_PIXELS = 50_000_000  # of one picture; more is refused before it is decoded
+AT_ONCE = 32  # pictures that a backbone is shown
 Pixels = NDArray[np.uint8]
 
 
@@ -28,6 +31,12 @@ class Fitted(NamedTuple):
 
     pixels: Pixels  # [H, W, 3]
     size: tuple[int, int]
+    features: Features | None = None  # [h, w, C], if a backbone makes them
+
+    @property
+    def seen(self) -> Pixels | Features:
+        """What a model gets to see."""
+        return self.pixels if self.features is None else self.features
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +45,25 @@ class Frame:
 
     height: int
     width: int
+    backbone: str | None = None  # who looks at them first
 
     def fit(self, picture: Image.Image) -> Fitted:
-        """Scaled to the frame, in its upper left corner."""
+        return self.fit_all([picture])[0]
+
+    def fit_all(self, pictures: Sequence[Image.Image]) -> list[Fitted]:
+        fitted = [self._scaled(picture) for picture in pictures]
+        if self.backbone is None:
+            return fitted
+        found = load_backbone(self.backbone)(np.stack([f.pixels for f in fitted]))
+        return [f._replace(features=x) for f, x in zip(fitted, found, strict=True)]
+
+    def key(self) -> list[object]:
+        """What tells it from another."""
+        eyes = None if self.backbone is None else load_backbone(self.backbone).fingerprint
+        return [self.height, self.width, FORMATS, *([] if eyes is None else [eyes])]
+
+    def _scaled(self, picture: Image.Image) -> Fitted:
+        """In its upper left corner."""
         share = min(self.height / picture.height, self.width / picture.width)
         height = max(1, min(self.height, round(picture.height * share)))
         width = max(1, min(self.width, round(picture.width * share)))
@@ -98,6 +123,12 @@ class Pictures:
     pixels: NDArray[np.uint8]  # [P, H, W, 3]
     sizes: NDArray[np.int32]  # [P, 2]: heights and widths
     places: dict[str, int]  # where each source is
+    features: Features | None = None  # [P, h, w, C], if a backbone makes them
+
+    @property
+    def seen(self) -> NDArray[np.uint8] | Features:
+        """What a model gets to see."""
+        return self.pixels if self.features is None else self.features
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -106,7 +137,7 @@ class Pictures:
         if (place := self.places.get(source)) is None:
             return None
         height, width = self.sizes[place].tolist()
-        return Fitted(self.pixels[place], (height, width))
+        return Fitted(self.pixels[place], (height, width), None if self.features is None else self.features[place])
 
 
 Loader = Callable[[str], Image.Image]
@@ -120,7 +151,7 @@ def load_pictures(
     The folder's name is a hash of what the pictures hold (`key`) and of the frame, and it appears when it is whole.
     """
     wanted = list(dict.fromkeys(sources))
-    hashed = hashlib.sha256(json.dumps([frame.height, frame.width, FORMATS]).encode())
+    hashed = hashlib.sha256(json.dumps(frame.key()).encode())
     for source in wanted:
         hashed.update(f"{source}\n".encode("utf-8", "surrogatepass"))
         hashed.update(key(source))
@@ -128,30 +159,45 @@ def load_pictures(
     make_once(folder, lambda beside: _decode(wanted, frame, load, beside))
     facts = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
     pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
-    return Pictures(pixels, sizes, {s: i for i, s in enumerate(facts["kept"])}), facts["broken"]
+    features = None if frame.backbone is None else np.load(folder / "features.npy", mmap_mode="r")
+    return Pictures(pixels, sizes, {s: i for i, s in enumerate(facts["kept"])}, features), facts["broken"]
 
 
 def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path) -> None:
     kept: list[str] = []
     sizes: list[tuple[int, int]] = []
     broken: dict[str, str] = {}
-    with (folder / "raw").open("wb") as raw:
-        for source in sources:
-            try:
-                fitted = frame.fit(load(source))
-            except ValueError as error:
-                broken[source] = str(error)
-                continue
-            raw.write(fitted.pixels.tobytes())
-            kept.append(source)
-            sizes.append(fitted.size)
-    shape = (len(kept), frame.height, frame.width, 3)
-    rows = np.memmap(folder / "raw", np.uint8, "r", shape=shape) if kept else np.empty(shape, np.uint8)
-    np.save(folder / "pixels.npy", rows)
-    del rows
-    (folder / "raw").unlink()
+    shape: tuple[int, ...] = (0, 0, 0)  # of one picture's features
+    with (folder / "pixels").open("wb") as pixels, (folder / "features").open("wb") as features:
+        for start in range(0, len(sources), AT_ONCE):
+            loaded: dict[str, Image.Image] = {}
+            for source in sources[start : start + AT_ONCE]:
+                try:
+                    loaded[source] = load(source)
+                except ValueError as error:
+                    broken[source] = str(error)
+            for source, fitted in zip(loaded, frame.fit_all(list(loaded.values())) if loaded else [], strict=True):
+                pixels.write(fitted.pixels.tobytes())
+                kept.append(source)
+                sizes.append(fitted.size)
+                if fitted.features is not None:
+                    features.write(fitted.features.tobytes())
+                    shape = fitted.features.shape
+    _keep(folder / "pixels", np.uint8, (len(kept), frame.height, frame.width, 3))
+    if frame.backbone is None:
+        (folder / "features").unlink()
+    else:
+        _keep(folder / "features", np.float16, (len(kept), *shape))
     np.save(folder / "sizes.npy", np.array(sizes, np.int32).reshape(-1, 2))
     (folder / "sources.json").write_text(json.dumps({"kept": kept, "broken": broken}), encoding="utf-8")
+
+
+def _keep(raw: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
+    """What was written as it came, as an .npy file beside it."""
+    rows = np.memmap(raw, kind, "r", shape=shape) if shape[0] else np.empty(shape, kind)
+    np.save(raw.with_suffix(".npy"), rows)
+    del rows
+    raw.unlink()
 
 
 def file_key(source: str) -> bytes:

@@ -268,8 +268,8 @@ class LuongDecoder(Decoder):
             output = torch.tanh(self.join(torch.cat([glance.context, hidden], -1)))
             looked = _layers(glance.weights)  # [B, K·T, 1, H, N]
             return Outputs(
-                output.unflatten(1, targets.shape[1:]),
-                None if looked is None else looked.unflatten(1, targets.shape[1:]),
+                output.view(*targets.shape, -1),
+                None if looked is None else looked.reshape(*targets.shape, *looked.shape[2:]),
             )
         outputs, weights = [], []
         ahead = self.cells.ahead(words) if self.feed else None
@@ -415,8 +415,8 @@ def _flat(look: Look, targets: Tensor) -> Look:
 
 def _read_all(cells: Recurrent, x: Tensor, state: Tensor) -> Tensor:
     """Every output of cells for known inputs: x [B, K, T, E], state [B, K, L, S, D] → [B, K, T, D]."""
-    outputs, _ = cells(x.flatten(0, 1), state.flatten(0, 1))
-    return outputs.unflatten(0, x.shape[:2])
+    outputs: Tensor = cells(x.flatten(0, 1), state.flatten(0, 1))[0]  # [B·K, T, D]
+    return outputs.view(*x.shape[:3], -1)
 
 
 def _first_coverage(attention: Attention, memory: Memory, hypotheses: int) -> dict[str, Tensor]:

@@ -23,8 +23,12 @@ class ImageEncoder(nn.Module):
         super().__init__()
         self.stride, self.grid = image.stride, (image.height // image.stride, image.width // image.stride)
         self.change = Change(image)
-        self.see = Patches(config, image) if image.encoder == "patches" else CNN(image)
-        self.project = nn.Linear(self.see.width, config.width)
+        self.pixels = image.encoder != "pretrained"  # or features that somebody else found in them
+        self.see = (
+            nn.Identity() if not self.pixels else Patches(config, image) if image.encoder == "patches" else CNN(image)
+        )
+        width = config.width if image.encoder == "patches" else image.channels
+        self.project = nn.Linear(width, config.width)
         self.row = nn.Parameter(torch.randn(self.grid[0], 1, config.width) * 0.02)
         self.column = nn.Parameter(torch.randn(1, self.grid[1], config.width) * 0.02)
         attentive = image.encoder == "attentive_cnn"
@@ -34,8 +38,10 @@ class ImageEncoder(nn.Module):
         self.pool = nn.Linear(config.width, config.width)
 
     def forward(self, pixels: Tensor, sizes: Tensor) -> Memory:
-        x = pixels.to(self.project.weight.dtype) / 127.5 - 1  # [B, 3, H, W]
-        x = self.see(self.change(x, sizes) if self.training else x)  # [B, C, h, w]
+        x = pixels.to(self.project.weight.dtype)  # [B, 3, H, W]
+        if self.pixels:
+            x = x / 127.5 - 1
+            x = self.see(self.change(x, sizes) if self.training else x)  # [B, C, h, w]
         x = self.project(x.permute(0, 2, 3, 1)) + self.row + self.column  # [B, h, w, D]
         x, mask = x.flatten(1, 2), self.real(sizes)  # [B, N, D], [B, N]
         if self.itself is not None:

@@ -171,7 +171,7 @@ class Translator:
         device = next(self.models[0].parameters()).device
         if isinstance(self.source, Frame):
             fitted = [s.picture for s in sources if s.picture is not None]
-            pixels, sizes = stack(np.stack([f.pixels for f in fitted]), np.array([f.size for f in fitted], np.int32))
+            pixels, sizes = stack(np.stack([f.seen for f in fitted]), np.array([f.size for f in fitted], np.int32))
             return [model.encode(pixels.to(device), sizes.to(device)) for model in self.models]
         return [
             model.encode(*_padded([s.numbers(i)[: self.most] for s in sources], device))

@@ -90,8 +90,9 @@ class Run:
         if isinstance(version := settings.get("format"), int) and version > FORMAT:
             raise ValueError(f"{path}: a run of format {version}, newer than this saccade knows ({FORMAT})")
         config = RunConfig.read(settings, str(path / "config.toml"))
-        frame = None if config.image is None else Frame(config.image.height, config.image.width)
-        return cls(path, config, frame or Tokeniser.load(path / "source.json"), Tokeniser.load(path / "target.json"))
+        return cls(
+            path, config, frame_of(config) or Tokeniser.load(path / "source.json"), Tokeniser.load(path / "target.json")
+        )
 
     def build(self) -> Model:
         """The model with its first weights, which the seed decides."""
@@ -198,7 +199,8 @@ class Run:
         if isinstance(self.source, Frame):
             image = self.config.image
             assert image is not None
-            return f"pictures of {image.height}×{image.width}, {image.encoder}, cells of {image.stride} pixels"
+            eyes = image.backbone or image.encoder
+            return f"pictures of {image.height}×{image.width}, {eyes}, cells of {image.stride} pixels"
         return f"{self.config.source.kind}, {len(self.source):,} symbols"
 
     def finished(self) -> bool:
@@ -257,6 +259,11 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             return {name: file.get_tensor(name) for name in file.keys()}, json.loads((file.metadata() or {})["facts"])  # noqa: SIM118
     except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
+
+
+def frame_of(config: RunConfig) -> Frame | None:
+    image = config.image
+    return None if image is None else Frame(image.height, image.width, image.backbone)
 
 
 def source_size(config: RunConfig, source: Tokeniser | Frame) -> int | ImageConfig:

@@ -20,15 +20,17 @@ from saccade.data import (
     load_source,
     tokenise,
 )
+from saccade.data.backbones import load_backbone
 from saccade.data.order import order
 from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
-from saccade.train.run import Run, source_size
+from saccade.train.run import Run, frame_of, source_size
 
 ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
+BACKBONE_PIXELS = 224 * 224  # of one that a pretrained network looks at: what most of them are used to
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
 
@@ -172,8 +174,8 @@ def _chosen(
         for side, c in (("source", config.source), ("target", config.target))
         if side in texts
     }
-    if config.image is not None:
-        return config, Frame(config.image.height, config.image.width), learnt["target"]
+    if (frame := frame_of(config)) is not None:
+        return config, frame, learnt["target"]
     config = _ordered(config, asked, learnt, material, say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
@@ -195,10 +197,21 @@ def _ordered(
     return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
-def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, int]:
-    """A frame of the pictures' own shape, in the middle of them, with about as many pixels as a CPU can bear."""
+def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
+    """A frame of the pictures' own shape, in the middle of them, with about as many pixels as a CPU can bear, or as a
+    backbone is used to.
+    """
+    picked: dict[str, Any] = {}
+    stride, most = asked.get("stride", 8), MOST_PIXELS
+    if asked.get("backbone") is not None:
+        eyes = load_backbone(asked["backbone"])
+        stride, most = eyes.stride, BACKBONE_PIXELS
+        picked = {"encoder": "pretrained", "stride": stride, "channels": eyes.width}
+        for name, value in picked.items():
+            if asked.get(name, value) != value:
+                raise ValueError(f"image.{name}: {asked[name]}, but {eyes.name} has {value}")
     if {"height", "width"} & set(asked):
-        return {}
+        return picked
     few = list(dict.fromkeys(sources))
     shapes = []
     for source in few[:: max(1, len(few) // MEASURED)]:
@@ -209,12 +222,12 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
         shapes.append((picture.height, picture.width))
     if not shapes:
         raise ValueError(f"{few[0]}: no picture can be read")
-    stride = asked.get("stride", 8)
     height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
-    share = min(1.0, (MOST_PIXELS / (height * width)) ** 0.5)
+    share = (most / (height * width)) ** 0.5
+    share = share if picked else min(1.0, share)
     frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
     say(f"pictures: brought to {frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})")
-    return frame
+    return {**picked, **frame}
 
 
 def _about_tokens(texts: list[str], kind: str) -> int:
