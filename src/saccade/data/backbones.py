@@ -82,7 +82,7 @@ def _from_transformers(name: str) -> Backbone:
         from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
     except ImportError:
         raise ValueError(f"image.backbone: {name} needs transformers: {EXTRA}") from None
-    disable_progress_bar()
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         network = AutoModel.from_pretrained(name, use_safetensors=True).eval()
     except Exception as error:  # it has many words for one thing
