@@ -122,7 +122,7 @@ def saved_bytes(picture) -> bytes:
 class TestFrames:
     @given(st.integers(1, 300), st.integers(1, 300), st.integers(8, 64), st.integers(8, 64))
     def test_the_aspect_is_kept_within_a_pixel(self, width, height, frame_width, frame_height):
-        pixels, (h, w) = Frame(frame_height, frame_width).fit(Image.new("RGB", (width, height), "white"))
+        pixels, (h, w), _ = Frame(frame_height, frame_width).fit(Image.new("RGB", (width, height), "white"))
         assert pixels.shape == (frame_height, frame_width, 3)
         assert h == frame_height or w == frame_width
         share = min(frame_height / height, frame_width / width)
@@ -228,6 +228,17 @@ class TestAlbums:
         assert found == [("one.jpg", "a cat"), ("one.jpg", "a small cat"), ("two.jpg", "a dog")]
         assert len(skipped) == 1
         assert "no such picture: gone.jpg" in skipped[0]
+
+    def test_the_files_of_coco_are_its_parts(self, folder):
+        (folder / "annotations").mkdir()
+        for part, name in (("train", "one.jpg"), ("val", "two.jpg")):
+            images = [{"id": 7, "file_name": name}]
+            said = {"images": images, "annotations": [{"image_id": 7, "caption": f"in {part}"}]}
+            boxes = {"images": images, "annotations": [{"image_id": 7, "bbox": [0, 0, 1, 1]}]}
+            (folder / "annotations" / f"captions_{part}2017.json").write_text(json.dumps(said))
+            (folder / "annotations" / f"instances_{part}2017.json").write_text(json.dumps(boxes))
+        assert self.pairs(folder)[0] == [("one.jpg", "in train")]
+        assert self.pairs(folder, "dev")[0] == [("two.jpg", "in val")]
 
     def test_karpathys_splits_and_flickrs_are_kept(self, folder):
         images = [("one.jpg", "train"), ("two.jpg", "val"), ("three.png", "restval")]

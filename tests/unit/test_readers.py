@@ -89,6 +89,16 @@ def test_files_that_hold_no_pairs(tmp_path, data, says):
         read_pairs(file)
 
 
+def test_a_bad_byte_costs_one_unit_of_a_tmx_file(tmp_path):
+    unit = "<tu><tuv xml:lang='en'><seg>{}</seg></tuv><tuv xml:lang='de'><seg>{}</seg></tuv></tu>\n"
+    units = "".join(unit.format(*words) for words in (("one", "eins"), ("two\udcff", "zwei"), ("three", "drei")))
+    file = tmp_path / "x.tmx"
+    file.write_bytes(f"<tmx><body>\n{units}</body></tmx>".encode("utf-8", "surrogateescape"))
+    corpus = read_pairs(file)
+    assert corpus.pairs == [Pair("one", "eins"), Pair("three", "drei")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [(3, "not UTF-8")]
+
+
 def test_files_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="no such file"):
         read_pairs(tmp_path / "nothing")

@@ -28,6 +28,7 @@ from saccade.train.start import Asked, merge, place
 from saccade.train.start import load as load_material
 
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
+TINY = 128  # the width of the smallest preset
 FEW_STEPS = 200  # a plan of fewer is not enough to learn anything
 REPORTED = 1000  # dev sources, at most, on which the final score is measured
 
@@ -140,7 +141,8 @@ def train_only(run: Run, material: Material, began: float) -> None:
             _summary(run, material, learner)
             few = learner.plan.steps - learner.plan.start
             if few < FEW_STEPS and run.config.train.minutes is not None:
-                say(f"only {few} steps fit into the time, too few to learn much: try more --minutes, or --preset tiny")
+                smaller = ", or --preset tiny" if run.config.model.width > TINY else ""
+                say(f"only {few} steps fit into the time, too few to learn much: try more --minutes{smaller}")
             if learner.step:
                 say(f"going on from step {learner.step:,}")
 

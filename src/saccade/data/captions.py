@@ -2,7 +2,7 @@
 
 captions.tsv .csv .jsonl       two columns, or the keys image and caption; also captions.txt, as Flickr8k has it
 Flickr8k.token.txt             name.jpg#0 TAB caption, with Flickr_8k.trainImages.txt and so on
-COCO                           a JSON file with images and annotations
+COCO                           JSON files with images and annotations: captions_train2017.json and so on
 Karpathy's splits              a JSON file with images, their sentences and their split
 
 The source of a pair is the path of its picture. Where parts are named (train, dev, test), they are kept.
@@ -78,26 +78,35 @@ class Album:
         """The parts that are named."""
         return {c.part for c in self._all if c.part}
 
-    @cached_property
+    @property
     def listing(self) -> Path:
-        """The file that has the captions."""
+        """The file that has the captions, or the first of them."""
+        return self.listings[0]
+
+    @cached_property
+    def listings(self) -> list[Path]:
+        """The files that have the captions."""
         if self.path.is_file():
-            return self.path
+            return [self.path]
         for name in (*TABLES, FLICKR):
             if (self.path / name).is_file():
-                return self.path / name
-        for file in sorted(self.path.glob("*.json")) + sorted(self.path.glob("annotations/*.json")):
-            if self.is_one(file):
-                return file
-        known = ", ".join((*TABLES, FLICKR))
-        raise ValueError(f"{self.path}: a folder without captions; expected one of {known}, or a COCO or Karpathy JSON")
+                return [self.path / name]
+        found = [*sorted(self.path.glob("*.json")), *sorted(self.path.glob("annotations/*.json"))]
+        found = [file for file in found if self.is_one(file)]
+        named = [file for file in found if file.stem.startswith("captions")]  # COCO has others, of boxes, beside them
+        if not found:
+            known = ", ".join((*TABLES, FLICKR))
+            raise ValueError(
+                f"{self.path}: a folder without captions; expected one of {known}, or a COCO or Karpathy JSON"
+            )
+        return named or found
 
     @cached_property
     def _all(self) -> list[Captioned]:
         if self.listing.name == FLICKR:
             return list(self._flickr())
         if self.listing.suffix.lower() == ".json":
-            return list(self._json())
+            return [c for file in self.listings for c in self._json(file)]
         return list(self._table())
 
     def _table(self) -> Iterator[Captioned]:
@@ -122,14 +131,16 @@ class Album:
             if not parts or name in parts:
                 yield Captioned(number, name, caption, parts.get(name))
 
-    def _json(self) -> Iterator[Captioned]:
+    def _json(self, file: Path) -> Iterator[Captioned]:
+        words = re.split(r"[^a-z]+", file.stem.lower())
+        part = next((PARTS[word] for word in words if word in PARTS), None) if len(self.listings) > 1 else None
         try:
-            found = json.loads(self.listing.read_text(encoding="utf-8"))
+            found = json.loads(file.read_text(encoding="utf-8"))
             images: list[dict[str, Any]] = found["images"]
             if "annotations" in found:
                 names = {image["id"]: image["file_name"] for image in images}
                 for number, note in enumerate(found["annotations"], 1):
-                    yield _captioned(number, names.get(note["image_id"]), note["caption"], None)
+                    yield _captioned(number, names.get(note["image_id"]), note["caption"], part)
                 return
             for number, image in enumerate(images, 1):
                 name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
@@ -138,7 +149,7 @@ class Album:
                     yield _captioned(number, name, said, PARTS.get(image.get("split", "")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"{type(error).__name__} {error}"
-            raise ValueError(f"{self.listing}: neither COCO captions nor Karpathy's splits: {what}") from None
+            raise ValueError(f"{file}: neither COCO captions nor Karpathy's splits: {what}") from None
 
     def _find(self, name: str) -> Path | None:
         """The picture: at that place in the folder or, named alone, the only one so named in the folders under it.

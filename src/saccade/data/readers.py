@@ -266,15 +266,20 @@ def _first(forms: str | Sequence[str] | None) -> str:
 
 def _tmx(path: Path, lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
     parser: Any = ElementTree.XMLPullParser(["end"])
-    number, units = 0, 0
+    number, units, broken = 0, 0, False
     try:
         for number, line in enumerate(lines, 1):
-            parser.feed(line + "\n")
+            whole = line.encode("utf-8", "surrogateescape").decode(
+                "utf-8", "replace"
+            )  # XML bears no marks of bad bytes
+            broken = broken or whole != line
+            parser.feed(whole + "\n")
             for _, element in parser.read_events():
                 if element.tag == "tu":
                     units += 1
-                    yield number, _unit(element, langs)
+                    yield number, "not UTF-8" if broken else _unit(element, langs)
                     element.clear()
+                    broken = False
         parser.close()
     except (ElementTree.ParseError, UnicodeError) as error:
         raise ValueError(f"{path}:{number}: not TMX: {error}") from None

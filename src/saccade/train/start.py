@@ -149,6 +149,9 @@ def _chosen(
     choices = dict(zip(("source", "target"), choose_tokenisers(*sides), strict=True))
     choices = {side: choice for side, choice in choices.items() if side in texts}
     for side, choice in choices.items():
+        kind = asked.get(side, {}).get("kind", choice.config.kind)
+        if "size" in asked.get(side, {}) and kind in ("characters", "symbols"):
+            raise ValueError(f"{side}.size: is for words, bpe and unigram, but the {side} is {kind}")
         if "kind" not in asked.setdefault(side, {}):
             asked[side] = {**choice.config.model_dump(), **asked[side]}
             say(f"{side}: {choice.config.kind} ({choice.why})")
