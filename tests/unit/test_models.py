@@ -11,6 +11,7 @@ from problems import SCORES, assert_equal
 from saccade.config import ModelConfig
 from saccade.model import build
 from saccade.model.decoders import Seq2SeqDecoder
+from saccade.model.loss import summed_loss
 
 V_SOURCE, V_TARGET = 11, 13
 RECURRENT = [
@@ -279,3 +280,18 @@ def test_guided_attention_costs_what_it_strays_and_pulls_it_to_the_diagonal(fami
         (model(*pairs, 0.0, 0.0, 0.0, 0.0, 100.0) - model(*pairs)).backward()
         optimiser.step()
     assert strayed() < 0.5 * by_hand
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_the_loss_is_that_of_torch(smoothing):
+    logits = (3 * torch.randn(7, 11, dtype=torch.float64)).requires_grad_()
+    wanted = torch.randint(11, (7,))
+    ours = summed_loss(logits, wanted, smoothing)
+    theirs = torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=smoothing, reduction="sum")
+    assert_equal(ours, theirs)
+    assert_equal(*(torch.autograd.grad(2.5 * loss, logits)[0] for loss in (ours, theirs)))
+    assert torch.autograd.gradcheck(lambda z: summed_loss(z, wanted, smoothing), logits)
+    huge = torch.tensor([[1e4, -1e4]], requires_grad=True)
+    loss = summed_loss(huge, torch.tensor([1]), smoothing)
+    assert torch.isfinite(loss)
+    assert torch.isfinite(torch.autograd.grad(loss, huge)[0]).all()

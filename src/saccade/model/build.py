@@ -9,6 +9,7 @@ from saccade.config.image import ImageConfig
 from saccade.model.decoders import BahdanauDecoder, Decoder, LuongDecoder, Seq2SeqDecoder, TransformerDecoder
 from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
 from saccade.model.images import ImageEncoder
+from saccade.model.loss import summed_loss
 from saccade.model.memory import Memory
 
 DIAGONAL_WIDTH = 0.15  # of a source's length
@@ -66,7 +67,7 @@ class Model(nn.Module):
             memory, given, need_weights=doubly_stochastic + diagonal > 0
         )  # [.., T, D], [.., T, L, H, N]
         logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
-        loss = F.cross_entropy(logits, wanted[real], label_smoothing=smoothing, reduction="sum")
+        loss = summed_loss(logits, wanted[real], smoothing)
         if weights is not None and doubly_stochastic:
             looked = (weights * real[..., None, None, None]).sum(-4)  # [.., L, H, N]
             missed = ((1 - looked) ** 2).mean((-3, -2)) * real.any(-1, keepdim=True)  # [.., N]
