@@ -9,6 +9,7 @@ import torch
 from problems import SCORES, assert_equal
 
 from saccade.config import ModelConfig
+from saccade.data import START, UNKNOWN
 from saccade.model import build
 from saccade.model.decoders import Seq2SeqDecoder
 from saccade.model.loss import summed_loss
@@ -161,6 +162,42 @@ def test_the_loss_sees_real_words_only(model):
     by_hand = -sum(logits[b, t].log_softmax(-1)[wanted[b, t]] for b in range(3) for t in range(5) if real[b, t])
     assert_equal(total, by_hand)
     assert_equal(total, model(tokens, mask, given, torch.where(real, wanted, 0), real))
+
+
+def test_several_targets_of_a_source_are_read_as_each_would_be_alone(model):
+    tokens, mask = sources()
+    memory = model.encode(tokens, mask)
+    targets = torch.randint(V_TARGET, (3, 2, 5))
+    together = model.decoder(memory, targets, need_weights=True)
+    assert together.hidden.shape[:3] == (3, 2, 5)
+    for k in range(2):
+        alone = model.decoder(memory, targets[:, k], need_weights=True)
+        assert_equal(together.hidden[:, k], alone.hidden)
+        if alone.weights is not None:
+            assert_equal(together.weights[:, k], alone.weights)
+    real = torch.arange(5) < torch.tensor([[[5], [2]], [[4], [0]], [[3], [3]]])  # of the second source there is one
+    terms = {"smoothing": 0.1, "doubly_stochastic": 0.5, "diagonal": 0.5}
+    total = model(tokens, mask, targets, targets, real, **terms)
+    rows = [(b, k) for b in range(3) for k in range(2) if real[b, k].any()]
+    apart = sum(
+        model(*(x[b : b + 1] for x in (tokens, mask)), *(x[b, k : k + 1] for x in (targets, targets, real)), **terms)
+        for b, k in rows
+    )
+    assert_equal(total, apart)
+
+
+def test_hidden_words_leave_the_source_to_tell(model):
+    tokens, mask = sources()
+    given, wanted = torch.randint(3, V_TARGET, (3, 5)), torch.randint(V_TARGET, (3, 5))
+    given[:, 0] = START
+    real = torch.ones(3, 5, dtype=torch.bool)
+    nothing = torch.where(given == START, given, UNKNOWN)
+    assert_equal(
+        model(tokens, mask, given, wanted, real, word_dropout=0.999999), model(tokens, mask, nothing, wanted, real)
+    )
+    torch.manual_seed(0)
+    some = model(tokens, mask, given, wanted, real, word_dropout=0.5)
+    assert some.item() not in (model(tokens, mask, given, wanted, real).item(),)
 
 
 def test_a_misspelt_setting_is_named():

@@ -40,6 +40,9 @@ class TrainConfig(Config):
     scheduled_sampling: Share = Field(
         0.0, description="Share of the words, at the end, that are the model's own choice in place of the true ones."
     )
+    word_dropout: Share = Field(
+        0.0, description="Share of the words already written that training hides, so that the source has to tell."
+    )
     consistency: NonNegativeFloat = Field(
         0.0,
         description="Read each pair twice, other things dropped each time, and ask both to agree this much: R-Drop.",

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
+from saccade.data import START, UNKNOWN
 from saccade.model.decoders import BahdanauDecoder, Decoder, LuongDecoder, Seq2SeqDecoder, TransformerDecoder
 from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
 from saccade.model.images import ImageEncoder
@@ -41,6 +42,7 @@ class Model(nn.Module):
         consistency: float = 0.0,
         doubly_stochastic: float = 0.0,
         diagonal: float = 0.0,
+        word_dropout: float = 0.0,
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
@@ -48,6 +50,8 @@ class Model(nn.Module):
 
         With `sampling`, that share of the given words is replaced by the model's own choice (Bengio et al. 2015); the
         choices come from one reading of the true words (Mihaylova & Martins 2019), so that every family can do it.
+
+        With `word_dropout`, that share of the given words is hidden: what comes next must be seen in the source.
 
         With `consistency`, each pair is read twice, and the two readings, from which dropout left out other things, are
         also asked to agree (Liang et al. 2021, R-Drop; this is their α). The loss is then the mean of the two.
@@ -63,6 +67,9 @@ class Model(nn.Module):
                 chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [.., T]
             own = torch.rand(given.shape, device=given.device)[..., 1:] < sampling
             given = torch.cat([given[..., :1], torch.where(own, chosen[..., :-1], given[..., 1:])], -1)
+        if word_dropout:
+            hidden_words = torch.rand(given.shape, device=given.device) < word_dropout
+            given = torch.where(hidden_words & (given != START), UNKNOWN, given)
         hidden, weights = self.decoder(
             memory, given, need_weights=doubly_stochastic + diagonal > 0
         )  # [.., T, D], [.., T, L, H, N]

@@ -349,7 +349,7 @@ def _update(
     optimiser.zero_grad(set_to_none=True)
     sampling = config.scheduled_sampling * progress
     guided = config.diagonal * (1 - progress)
-    told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic, guided)
+    told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic, guided, config.word_dropout)
     total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
     tokens = int(batch.real.sum())
     loss = total / tokens
