@@ -126,7 +126,7 @@ def test_a_run_is_a_folder_of_plain_files(straight):
     ]  # fmt: skip
     assert json.loads((straight / "plan.json").read_text()) == {
         "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "threads": None,
-        "turn": None, "turned": 0.0, "version": 1,
+        "turns": [], "version": 1,
     }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [6, 12, 18, 24]
@@ -308,6 +308,11 @@ def test_a_plan_of_another_pace_comes_to_the_same_end_without_a_jump():
     again = short.repaced(390, 10)
     assert again.progress(390) == pytest.approx(short.progress(390))
     assert again.progress(400) == 1
+    assert [again.learning_rate(s, config) for s in (50, 200, 300)] == [
+        p.learning_rate(s, config) for p, s in ((plan, 50), (plan, 200), (short, 300))
+    ]
+    assert again.evaluates(100)
+    assert again.evaluates(238)
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.05])
@@ -328,10 +333,14 @@ def test_a_machine_slower_or_quicker_than_measured_has_its_plan_changed_not_cut(
     train(run, say=heard.append)
     plan = Plan.load(run.path / "plan.json")
     assert plan.end is None
-    assert plan.turn is not None
+    assert plan.turns
     assert heard[-1].step == plan.steps
     assert (plan.steps < heard[0].steps) == (seconds > 0.1)
     assert 2.5 <= clock[0] <= 3.0
+    again = start(tmp_path / "again", train=settings)  # who follows the same plan comes to the same bits
+    plan.save(again.path / "plan.json")
+    train(again)
+    assert_same_bits(run.path, again.path)
 
 
 def test_a_budget_leaves_room_for_looks_and_the_report():

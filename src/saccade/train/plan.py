@@ -45,8 +45,7 @@ class Plan:
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     end: int | None = None  # the step at which it was cut, if it was
     threads: int | None = None  # how many were quickest; the same on resume, since sums depend on it
-    turn: int | None = None  # the step from which on its pace changed, the machine not being as it was measured,
-    turned: float = 0.0  # and how far it had come by then
+    turns: tuple[tuple[int, int, int], ...] = ()  # at which steps its pace changed; `steps` and `evaluate_every` before
     version: int = VERSION
 
     @classmethod
@@ -73,19 +72,29 @@ class Plan:
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
         """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""
-        first = 1 / max(1, self.steps - self.start)  # how far one step comes
+        first = self.progress(self.start + 1)
         done, warm = max(first, self.progress(step)), max(first, config.warmup)
         if done <= warm:
             return config.learning_rate * done / warm
         if config.schedule == "inverse_sqrt":
             return config.learning_rate * math.sqrt(warm / done)
-        past = (done - warm) / (1 - warm)
+        past = (done - warm) / max(1e-9, 1 - warm)
         return config.learning_rate * 0.5 * (1 + math.cos(math.pi * min(1.0, past) * 0.99))
 
     def progress(self, step: int) -> float:
         """From 0 to 1."""
-        since = self.start if self.turn is None else self.turn
-        return max(0.0, self.turned + (1 - self.turned) * (step - since) / max(1, self.steps - since))
+        since, come, steps, _ = self._stretch(step)
+        return max(0.0, come + (1 - come) * (step - since) / max(1, steps - since))
+
+    def _stretch(self, step: int) -> tuple[int, float, int, int]:
+        """The stretch between two turns that a step lies in: its start, how far the plan had come, steps, every."""
+        since, come = self.start, 0.0
+        for turn, steps, every in self.turns:
+            if step <= turn:
+                return since, come, steps, every
+            come += (1 - come) * (turn - since) / max(1, steps - since)
+            since = turn
+        return since, come, self.steps, self.evaluate_every
 
     @property
     def last(self) -> int:
@@ -93,14 +102,17 @@ class Plan:
         return self.steps if self.end is None else self.end
 
     def evaluates(self, step: int) -> bool:
-        since = self.start if self.turn is None else self.turn
-        return (step - since) % self.evaluate_every == 0 or step == self.last
+        since, _, _, every = self._stretch(step)
+        return (step - since) % every == 0 or step == self.last
 
     def repaced(self, step: int, left: int) -> "Plan":
-        """The same with so many steps after this one: what was still to come comes sooner or later, to the same end."""
+        """The same with so many steps after this one: what was still to come comes sooner or later, to the same end.
+
+        What was before stays part of it, so that who follows the plan from its start goes the same way.
+        """
         looks = max(1, round((self.steps - step) / self.evaluate_every))
-        every = max(1, math.ceil(left / looks))
-        return replace(self, steps=step + left, evaluate_every=every, turn=step, turned=self.progress(step))
+        turns = (*self.turns, (step, self.steps, self.evaluate_every))
+        return replace(self, steps=step + left, evaluate_every=max(1, math.ceil(left / looks)), turns=turns)
 
     def cut(self, step: int) -> "Plan":
         """The same, ended at this step; the learning rates up to it stay what they were, also for who resumes."""
@@ -117,9 +129,12 @@ class Plan:
             found = json.loads(path.read_text())
             if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > VERSION:
                 raise ValueError(f"{path}: version {found['version']}, newer than this saccade knows ({VERSION})")
-            plan = cls(**found)
-            if not all(isinstance(v, int | float) or v is None for v in found.values()):
-                raise TypeError("its values must be numbers")
+            turns = tuple(tuple(turn) for turn in found.pop("turns", ()))
+            plan = cls(**found, turns=turns)
+            if not all(isinstance(v, int) or v is None for v in found.values()):
+                raise TypeError("its values must be whole numbers")
+            if not all(len(turn) == 3 and all(isinstance(v, int) for v in turn) for turn in turns):
+                raise TypeError("turns: expected three whole numbers each")
         except (OSError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a plan ({error})") from None
         return plan
