@@ -144,6 +144,10 @@ def evaluate(
     ] = None,
     langs: Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")] = None,
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+    gold: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
+    ] = None,
+    attention: Annotated[bool, typer.Option(help="Also tell how it looked: entropy, coverage, the worst.")] = False,
 ) -> None:
     """Measure a run on pairs it has not seen: scores with intervals, by length."""
     with plainly():
@@ -153,7 +157,7 @@ def evaluate(
 
         source = Source(test, "test", _columns(columns), _langs(langs), strict)
         options = Options(beam, length_penalty=length_penalty)
-        evaluate_command([run, *(together or [])], source, options, as_json)
+        evaluate_command([run, *(together or [])], source, options, as_json, gold, attention)
 
 
 @app.command()
@@ -181,6 +185,9 @@ NBest = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
 Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
+Occlude = Annotated[
+    bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
+]
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt.")]
 LengthPenalty = Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")]
 Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
@@ -213,6 +220,7 @@ def translate(
         bool, typer.Option(help="After each output a tab and i-j: its word j came from the text's word i, from 0.")
     ] = False,
     show: Show = False,
+    occlude: Occlude = False,
     save: Save = None,
     length_penalty: LengthPenalty = 1.0,
     coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
@@ -233,7 +241,7 @@ def translate(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, alignments, show, save)
+        views = Views(as_json, alignments, show, save, occlude)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 
 
@@ -249,6 +257,7 @@ def caption(
     nbest: NBest = 1,
     as_json: Json = False,
     show: Show = False,
+    occlude: Occlude = False,
     save: Save = None,
     length_penalty: LengthPenalty = 1.0,
     sample: Sample = False,
@@ -268,7 +277,7 @@ def caption(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, False, show, save)
+        views = Views(as_json, False, show, save, occlude)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 

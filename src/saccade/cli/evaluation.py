@@ -10,7 +10,8 @@ from rich.table import Table
 
 from saccade.cli.words import say
 from saccade.data import Corpus, Frame, Pair, Source, readable
-from saccade.evaluate import Report, evaluate
+from saccade.evaluate import Health, Judged, Report, evaluate, health, judge
+from saccade.metrics import read_gold
 from saccade.search import Options, Translator
 from saccade.see.terminal import printable
 from saccade.train import Run, load
@@ -38,18 +39,56 @@ NAMES = {
     "mass_chance": "the same, by chance",
 }
 CAPTIONS = tuple(NAMES)[7:]
+SHOWN_WORDS, SHOWN_SENTENCES = 10, 5
 TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
 SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
 
 
-def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: bool) -> None:
+def evaluate_command(
+    runs: list[Path], test: Source, options: Options, as_json: bool, gold: Path | None = None, attention: bool = False
+) -> None:
+    links = None if gold is None else read_gold(gold)
+    translator = load(*runs)
+    corpus = _corpus(translator, test, runs)
+    if links is not None and corpus.skipped:
+        raise ValueError(f"{gold}: has a line for each pair, but {len(corpus.skipped)} lines of the test were left out")
+    judged = None if links is None else judge(translator, corpus.pairs, links)
+    report = evaluate(translator, corpus.pairs, options, look=attention)
+    looked = health(report.predictions) if attention else None
+    if attention and looked is None:
+        raise ValueError(f"{runs[0]}: has no attention to judge")
+    if as_json:
+        record = {"run": [str(r) for r in runs], "test": test.paths, "beam": options.beam, **report.record()}
+        record["counts"]["skipped"] = len(corpus.skipped)
+        if judged is not None:
+            record["gold"] = [{"by": way, **found._asdict()} for way, found in judged]
+        if looked is not None:
+            record["attention"] = looked.record()
+        print(json.dumps(record, ensure_ascii=False))
+    else:
+        console = Console(file=sys.stdout)
+        print_report(report, console)
+        if judged is not None:
+            print_judged(judged, console)
+        if looked is not None:
+            print_health(looked, console)
+    for name, what in (
+        ("unknown", "had symbols that the model does not know"),
+        ("cut_source", "were longer than the model reads, and cut"),
+        ("cut_output", "reached the limit of the output, and were cut"),
+    ):
+        if report.counts[name]:
+            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+
+
+def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:
+    """What is measured on; what was left out is said, and so is what flatters."""
     corpus = Corpus()
     for found in test.stream():
         if isinstance(found, Pair):
             corpus.pairs.append(found)
         else:
             corpus.skipped.append(found)
-    translator = load(*runs)
     if translator.reads_pictures != test.pictures:
         reads = "pictures" if translator.reads_pictures else "text"
         raise ValueError(f"{test.paths[0]}: the run reads {reads}, and this is something else")
@@ -62,24 +101,7 @@ def evaluate_command(runs: list[Path], test: Source, options: Options, as_json: 
         say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
     if not corpus.pairs:
         raise ValueError(f"{test.paths[0]}: nothing to measure on")
-    report = evaluate(translator, corpus.pairs, options)
-    if as_json:
-        record = report.record()
-        record["counts"]["skipped"] = len(corpus.skipped)
-        print(
-            json.dumps(
-                {"run": [str(r) for r in runs], "test": test.paths, "beam": options.beam, **record}, ensure_ascii=False
-            )
-        )
-    else:
-        print_report(report, Console(file=sys.stdout))
-    for name, what in (
-        ("unknown", "had symbols that the model does not know"),
-        ("cut_source", "were longer than the model reads, and cut"),
-        ("cut_output", "reached the limit of the output, and were cut"),
-    ):
-        if report.counts[name]:
-            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+    return corpus
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -105,6 +127,34 @@ def print_report(report: Report, console: Console) -> None:
         for wanted, written, count in report.confusions:
             table.add_row(escape(wanted), escape(written), str(count))
         console.print(table)
+
+
+def print_judged(judged: list[Judged], console: Console) -> None:
+    table = Table("links by", "AER", "precision", "recall", title="against the gold links, in percent")
+    for way, found in judged:
+        table.add_row(way, *(f"{x:.1f}" for x in found))
+    console.print(table)
+
+
+def print_health(looked: Health, console: Console) -> None:
+    table = Table("what the attention tells", "", title="entropies in nats")
+    for name, value in looked.figures.items():
+        table.add_row(name.replace("_", " "), f"{value:.3f}")
+    console.print(table)
+    table = Table("kind of word", "times", "entropy")
+    for kind, times, value in looked.classes:
+        table.add_row(kind, f"{times:,}", f"{value:.3f}")
+    console.print(table)
+    table = Table("common word", "times", "entropy")
+    for word, times, value in looked.words[:SHOWN_WORDS]:
+        table.add_row(escape(printable(word)), f"{times:,}", f"{value:.3f}")
+    console.print(table)
+    table = Table("most scattered", "source", "output")
+    for value, p in looked.worst[:SHOWN_SENTENCES]:
+        table.add_row(f"{value:.3f}", escape(printable(p.source[:60])), escape(printable(p.text[:60])))
+    console.print(table)
+    for what, sources in looked.ailments:
+        console.print(f"{sources:,} of the outputs: {what}")
 
 
 def print_score(report: Report, console: Console, where: str = "dev:") -> None:

@@ -13,7 +13,7 @@ from saccade.cli.words import say
 from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
-from saccade.search import Options, Translator
+from saccade.search import Occluded, Options, Translator, occlude
 from saccade.see import Prediction, page
 from saccade.see.prediction import check_ending
 from saccade.see.terminal import printable
@@ -116,6 +116,8 @@ def _write(
                 if force is not None and not views.json:
                     print(f"{prediction.score:.4f}", end="\t", file=out)
                 views.print(prediction, number, options.nbest, out)
+                if views.occlude and prediction.text:
+                    _print_occluded(occlude(translator, prediction.source, prediction.text), out)
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
@@ -149,12 +151,12 @@ def _check_writable(translator: Translator, name: str, text: str) -> None:
 class Views:
     """What is printed for each prediction."""
 
-    def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None) -> None:
-        if as_json and (alignments or show):
-            raise UsageError("--json prints everything: leave out --alignments and --show")
+    def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None, occlude: bool = False) -> None:
+        if as_json and (alignments or show or occlude):
+            raise UsageError("--json prints everything: leave out --alignments, --show and --occlude")
         if save is not None:
             check_ending(save)
-        self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
+        self.json, self.alignments, self.show, self.save, self.occlude = as_json, alignments, show, save, occlude
         self.look = as_json or alignments or show or save is not None
 
     def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
@@ -171,6 +173,13 @@ class Views:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
             print(prediction.show(colour, width), end="\n\n", file=out)
+
+
+def _print_occluded(words: list[Occluded], out: TextIO) -> None:
+    """A line for each word: how likely it was, without what it looked at, and without other places."""
+    print("word\tplaces hidden\tprobability\twithout them\twithout others", file=out)
+    for token, places, before, hidden, by_chance in words:
+        print(f"{printable(token.text.strip())}\t{places}\t{before:.3f}\t{hidden:.3f}\t{by_chance:.3f}", file=out)
 
 
 def _line(text: str) -> str:

@@ -1,7 +1,8 @@
 """Readers of pairs: the content decides what a file is, not its name.
 
-TSV, CSV, JSON Lines, gettext PO, TMX, and two parallel plain files, each also gzipped. Every reader yields either a
-pair or a reason for leaving a line out, line by line: a file may be larger than memory (a PO file may not).
+TSV, CSV, JSON Lines, gettext PO, TMX, `source ||| target`, and two parallel plain files, each also gzipped. Every
+reader yields either a pair or a reason for leaving a line out, line by line: a file may be larger than memory (a PO
+file may not).
 """
 
 import csv
@@ -72,6 +73,9 @@ def stream_pairs(
         raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}' if first else ''}")
 
 
+BARS = " ||| "  # between source and target, as aligners of words write them
+
+
 def stream_rows(path: Path, langs: Languages | None = None) -> Iterator[Row]:
     """Line numbers of one file, with the two sides or with why there are none."""
     for line, sides in _rows(path, None, langs):
@@ -130,6 +134,9 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: Languages | None) 
         kind, rows = "PO", _po(path, lines)
     elif most(lambda line: "\t" in line):
         kind, rows = "TSV", _columns(path, enumerate((line.split("\t") for line in lines), 1), columns, langs)
+    elif most(lambda line: BARS in line):
+        rows_of = enumerate((line.split(BARS) for line in lines), 1)
+        kind, rows = "pairs with |||", _columns(path, rows_of, None, None)
     elif most(lambda line: line.startswith("{")):
         kind, rows = "JSON Lines", _json_lines(lines, langs)
     elif full[0].startswith("<"):
@@ -140,8 +147,8 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: Languages | None) 
         raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
     if columns is not None and kind not in ("TSV", "CSV"):
         raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
-    if langs is not None and kind == "PO":
-        raise ValueError(f"{path}: a PO file has no languages to choose from")
+    if langs is not None and kind in ("PO", "pairs with |||"):
+        raise ValueError(f"{path}: {kind} have no languages to choose from")
     return rows
 
 

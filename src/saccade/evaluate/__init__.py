@@ -1,9 +1,10 @@
-"""The evaluate room: a run on a test set. How good is it, how sure is that, and for which lengths?
+"""The evaluate room: a run on a test set. How good is it, how sure is that, for which lengths, and how does it look?
 
 In come a translator and pairs; out comes a `Report` that prints itself or gives one JSON object. It imports every room
 below it.
 """
 
+from saccade.evaluate.attention import Health, Judged, health, judge
 from saccade.evaluate.report import Report, evaluate
 
-__all__ = ["Report", "evaluate"]
+__all__ = ["Health", "Judged", "Report", "evaluate", "health", "judge"]

@@ -76,8 +76,10 @@ class Report:
         }
 
 
-def evaluate(translator: Translator, pairs: Sequence[Pair], options: Options | None = None) -> Report:
-    """Translates every source once and compares with all of its targets."""
+def evaluate(
+    translator: Translator, pairs: Sequence[Pair], options: Options | None = None, look: bool = False
+) -> Report:
+    """Translates every source once and compares with all of its targets; `look` keeps where each word looked."""
     known: dict[str, list[str]] = {}
     for source, target in pairs:
         targets = known.setdefault(source, [])
@@ -85,7 +87,7 @@ def evaluate(translator: Translator, pairs: Sequence[Pair], options: Options | N
             targets.append(target)
     sources, references = list(known), list(known.values())
     drawn = translator.reads_pictures and all(map(is_scene, sources))
-    predictions = translator.translate(sources, options or Options(), look=drawn)
+    predictions = translator.translate(sources, options or Options(), look=look or drawn)
     found = report(predictions, references, translator.symbols)
     if not translator.reads_pictures:
         return found

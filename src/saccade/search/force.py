@@ -29,15 +29,17 @@ def force(
     *,
     start: int,
     spread: Sequence[Tensor | None] | None = None,
+    look: Tensor | None = None,
 ) -> Forced:
     """Reads targets [B, T], each word after START and the words before it. Several models speak as one.
 
     `spread` [B, N, N of the first] says, for a model that cuts the source into other pieces, how these lie on those.
+    `look` [B, T, N] interferes with where they look, as it does in a decoder.
     """
     given = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], 1)
     said, looked = [], []
     for model, memory, onto in zip(models, memories, spread or [None] * len(models), strict=True):
-        outputs = model.decoder(memory, given, need_weights=True)
+        outputs = model.decoder(memory, given, need_weights=True, look=look)
         said.append(model.decoder.readout(outputs.hidden).log_softmax(-1))
         weights = outputs.weights
         if weights is not None and onto is not None:

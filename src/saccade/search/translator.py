@@ -129,6 +129,10 @@ class Translator:
 
         return [replace(p, score=sum(p.log_probabilities)) for p in self._all(sources, write, True, 1)]
 
+    def memories(self, source: str) -> list[Memory]:
+        """What each model makes of a source, before anything is written."""
+        return self._encode([self._read(source)])
+
     def _all(
         self,
         sources: list["_Source"],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.errors import unknown
-from saccade.see.alignment import Span, align
+from saccade.see.alignment import Span, align, merge
 
 VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
 END = "∎"  # shown where the source ends and where writing stopped
@@ -67,10 +67,20 @@ class Prediction:
     @cached_property
     def alignment(self) -> list[Span]:
         """Links (i, j) between words, from 0: written word j came from source word i."""
+        return [] if self.weights is None else self.align(self.weights)
+
+    def align(self, weights: NDArray[np.float32], threshold: float | None = None) -> list[Span]:
+        """The same by other weights [T, N], such as those of one head, and by what got at least a threshold."""
+        return [] if self.grid is not None else align(weights, *self._spans(), self.source, self.text, threshold)
+
+    def word_weights(self) -> NDArray[np.float32] | None:
+        """[words written, words of the source]: added over a source word's tokens, averaged over a written one's."""
         if self.weights is None or self.grid is not None:
-            return []
-        spans = [[t.span for t in tokens] for tokens in (self.source_tokens, self.target_tokens)]
-        return align(self.weights, spans[0], spans[1], self.source, self.text)
+            return None
+        return merge(self.weights, *self._spans(), self.source, self.text)
+
+    def _spans(self) -> tuple[list[Span], list[Span]]:
+        return [t.span for t in self.source_tokens], [t.span for t in self.target_tokens]
 
     def pharaoh(self) -> str:
         """The alignment as other tools read it: `0-0 1-2`."""

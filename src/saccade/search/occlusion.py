@@ -1,0 +1,71 @@
+"""Did the glance matter? Hide what a word looked at, and see what becomes of its probability."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from saccade.data import START, STOP
+from saccade.search.force import force
+from saccade.search.translator import Translator
+from saccade.see import Token
+
+HIDDEN = 0.5  # share of a word's attention that is hidden: as few places as hold it
+
+
+class Occluded(NamedTuple):
+    """One word: its probability, and what is left of it."""
+
+    token: Token
+    places: int  # that were hidden, those most looked at
+    probability: float
+    hidden: float  # without them
+    by_chance: float  # without as many others, drawn by chance
+
+
+@torch.inference_mode()
+def occlude(translator: Translator, source: str, text: str, seed: int = 0) -> list[Occluded]:
+    """For each word of a text, written for a source, whether it needed what it looked at.
+
+    Only the look of that one word is interfered with; what was written before it was written with all in sight. Each
+    word is a row of its own, so this costs two forced decodings of as many rows as there are words.
+    """
+    prediction = translator.score(source, text)
+    if prediction.weights is None:
+        raise ValueError("this model has no attention to interfere with")
+    if translator.readers is not None:
+        raise ValueError("these runs cut the source into different pieces, so that no place can be hidden from all")
+    weights = torch.from_numpy(np.ascontiguousarray(prediction.weights))  # [T, N]
+    written, places = weights.shape
+    ids = [*translator.target.encode(text).ids, STOP][:written]
+    chance = torch.Generator().manual_seed(seed)
+    order = weights.argsort(-1, descending=True)
+    held = weights.gather(1, order).cumsum(-1) - weights.gather(1, order) < HIDDEN * weights.sum(-1, keepdim=True)
+    counts = held.sum(-1).clamp(1, max(1, places - 1))  # [T]: at least one is hidden, at least one stays
+    rank = order.argsort(-1)  # [T, N]: 0 for the place looked at most
+    most = rank < counts.unsqueeze(1)
+    drawn = torch.rand(written, places, generator=chance).masked_fill(most, 2.0)  # others first, those if need be
+    others = drawn.argsort(-1).argsort(-1) < counts.unsqueeze(1)
+
+    memories = translator.memories(source)
+    rows = torch.zeros(written, dtype=torch.long)
+    memories = [memory.select(rows.to(memory.mask.device)) for memory in memories]
+    device = memories[0].mask.device
+    targets = torch.tensor([ids]).expand(written, -1).to(device)  # [T, T]
+    real = memories[0].mask[0].cpu().nonzero().squeeze(1)  # places of the padded memory that `weights` counts
+    steps = torch.arange(written)
+
+    def probabilities(hide: torch.Tensor) -> list[float]:
+        look = torch.ones(written, written, memories[0].mask.shape[1], dtype=torch.bool)
+        shown = look[steps, steps]
+        shown[:, real] = ~hide
+        look[steps, steps] = shown
+        said = force(translator.models, memories, targets, start=START, look=look.to(device))
+        return [math.exp(float(said.log_probabilities[t, t, ids[t]])) for t in range(written)]
+
+    seen = [math.exp(p) for p in prediction.log_probabilities]
+    found = zip(
+        prediction.target_tokens, counts.tolist(), seen, probabilities(most), probabilities(others), strict=True
+    )
+    return [Occluded(*row) for row in found]
