@@ -164,7 +164,8 @@ def test_the_loss_sees_real_words_only(model):
     assert_equal(total, model(tokens, mask, given, torch.where(real, wanted, 0), real))
 
 
-def test_several_targets_of_a_source_are_read_as_each_would_be_alone(model):
+@pytest.mark.parametrize("lengths", [[(5, 2), (4, 0), (3, 2)], [(2, 5), (1, 1), (3, 3)]])  # of one source there is one
+def test_several_targets_of_a_source_are_read_as_each_would_be_alone(model, lengths):
     tokens, mask = sources()
     memory = model.encode(tokens, mask)
     targets = torch.randint(V_TARGET, (3, 2, 5))
@@ -175,7 +176,7 @@ def test_several_targets_of_a_source_are_read_as_each_would_be_alone(model):
         assert_equal(together.hidden[:, k], alone.hidden)
         if alone.weights is not None:
             assert_equal(together.weights[:, k], alone.weights)
-    real = torch.arange(5) < torch.tensor([[[5], [2]], [[4], [0]], [[3], [3]]])  # of the second source there is one
+    real = torch.arange(5) < torch.tensor(lengths).unsqueeze(-1)
     terms = {"smoothing": 0.1, "doubly_stochastic": 0.5, "diagonal": 0.5}
     total = model(tokens, mask, targets, targets, real, **terms)
     rows = [(b, k) for b in range(3) for k in range(2) if real[b, k].any()]

@@ -19,7 +19,8 @@ class Batch:
     """Sources that end with STOP, and targets as they are given (after START) and as they are wanted (up to STOP).
 
     Pictures have no end: beside their pixels stands how high and how wide each really is. A picture stands there once,
-    with the K things, at most, that are said of it; a picture with fewer has rows of which nothing is real.
+    with the K things, at most, that are said of it, from the longest to the shortest; a picture with fewer has rows of
+    which nothing is real.
     """
 
     source: Tensor  # [B, N], or uint8 [B, 3, H, W], or of a backbone float16 [B, C, h, w]
@@ -35,7 +36,7 @@ class Batch:
         real = torch.arange(given.shape[1]) < lengths.unsqueeze(1)
         if pictures is not None:
             numbers = np.array([s[0] for s, _ in examples])
-            groups = [torch.from_numpy(g) for g in _groups(numbers)]
+            groups = [torch.tensor(sorted(g, key=lambda i: -len(examples[i][1]))) for g in _groups(numbers)]
             rows = torch.nn.utils.rnn.pad_sequence(groups, batch_first=True, padding_value=-1)  # [B, K]
             places = [int(numbers[g[0]]) for g in groups]
             pixels = stack(pictures.seen[places], pictures.sizes[places])

@@ -70,23 +70,40 @@ class Model(nn.Module):
         if word_dropout:
             hidden_words = torch.rand(given.shape, device=given.device) < word_dropout
             given = torch.where(hidden_words & (given != START), UNKNOWN, given)
-        hidden, weights = self.decoder(
-            memory, given, need_weights=doubly_stochastic + diagonal > 0
-        )  # [.., T, D], [.., T, L, H, N]
-        logits = self.decoder.readout(hidden[real])  # [R, V]: the output layer sees no padding
-        loss = summed_loss(logits, wanted[real], smoothing)
-        if weights is not None and doubly_stochastic:
-            looked = (weights * real[..., None, None, None]).sum(-4)  # [.., L, H, N]
-            missed = ((1 - looked) ** 2).mean((-3, -2)) * real.any(-1, keepdim=True)  # [.., N]
-            loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
-        if weights is not None and diagonal:
-            strayed = (weights.mean((-3, -2)) * _off_diagonal(memory.mask, real)).sum(-1)  # [.., T]
-            loss = loss + diagonal * strayed[real].sum()
-        if not consistency:
-            return loss
-        one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
-        apart = ((one.exp() - other.exp()) * (one - other)).sum()  # KL(p‖q) + KL(q‖p)
-        return (loss + consistency / 2 * apart) / 2
+        loss = memory.summary.new_zeros(())
+        for slots, longest in _stretches(real):
+            told, asked, meant = (x[..., slots, :longest] for x in (given, wanted, real))
+            hidden, weights = self.decoder(
+                memory, told, need_weights=doubly_stochastic + diagonal > 0
+            )  # [.., T, D], [.., T, L, H, N]
+            logits = self.decoder.readout(hidden[meant])  # [R, V]: the output layer sees no padding
+            loss = loss + summed_loss(logits, asked[meant], smoothing)
+            if weights is not None and doubly_stochastic:
+                looked = (weights * meant[..., None, None, None]).sum(-4)  # [.., L, H, N]
+                missed = ((1 - looked) ** 2).mean((-3, -2)) * meant.any(-1, keepdim=True)  # [.., N]
+                loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
+            if weights is not None and diagonal:
+                strayed = (weights.mean((-3, -2)) * _off_diagonal(memory.mask, meant)).sum(-1)  # [.., T]
+                loss = loss + diagonal * strayed[meant].sum()
+            if consistency:
+                one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
+                loss = loss + consistency / 2 * ((one.exp() - other.exp()) * (one - other)).sum()  # KL both ways
+        return loss / 2 if consistency else loss
+
+
+def _stretches(real: Tensor) -> list[tuple[slice, int]]:
+    """Which targets are read together, and how far: all of [B, T], but of [B, K, T] the longer ones of every source
+    apart from the shorter, if that saves a tenth. It saves most where they come from the longest to the shortest.
+    """
+    if real.dim() == 2:
+        return [(slice(None), real.shape[1])]
+    longest = real.sum(-1).amax(0).flip(0).cummax(0).values.flip(0).tolist()  # [K]: of each and those after it
+    count = len(longest)
+    costs = [k * longest[0] + (count - k) * longest[k] for k in range(count)]
+    best = min(range(count), key=costs.__getitem__)
+    if costs[best] > 0.9 * costs[0]:
+        return [(slice(None), longest[0])]
+    return [(slice(0, best), longest[0]), (slice(best, count), longest[best])]
 
 
 def _off_diagonal(mask: Tensor, real: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from saccade.config.image import ImageConfig
 from saccade.model.memory import Memory
 from saccade.model.recurrent import each
 
+PLACES = 0.5  # how much of a cell, beside features of about 1, is where it is
 GROUPS = 8  # of channels that are normalised together: no picture depends on the others of its batch
 
 
@@ -29,8 +30,9 @@ class ImageEncoder(nn.Module):
         )
         width = config.width if image.encoder == "patches" else image.channels
         self.project = nn.Linear(width, config.width)
-        self.row = nn.Parameter(torch.randn(self.grid[0], 1, config.width) * 0.02)
-        self.column = nn.Parameter(torch.randn(1, self.grid[1], config.width) * 0.02)
+        down, across = (torch.linspace(-1, 1, n).unsqueeze(1) for n in self.grid)  # at first, straight lines
+        self.row = nn.Parameter(PLACES * (down * torch.randn(config.width)).unsqueeze(1))  # [h, 1, D]
+        self.column = nn.Parameter(PLACES * (across * torch.randn(config.width)).unsqueeze(0))  # [1, w, D]
         attentive = image.encoder == "attentive_cnn"
         self.itself = TransformerBlock(config.width, heads=4, dropout=config.dropout) if attentive else None
         self.norm = nn.LayerNorm(config.width)
