@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.see import Prediction, Token, align, page
+from saccade.see import Prediction, Token, align, from_links, page, read_soft, write_soft
 from saccade.see.prediction import END
 
 
@@ -129,3 +129,59 @@ def test_no_text_harms_a_view(source, text):
     html = page([clean])
     assert html.count("<script") == 1
     assert html.count("</script") == 1
+
+
+NEMATUS = """0 ||| Obama welcomes Netanyahu ||| 0 ||| Obama empfängt Net@@ any@@ ah@@ u ||| 7 4
+0.723834 0.0471278 0.126415 0.000413103 0.000774298 0.000715227 0.10072
+0.00572539 0.743366 0.0342341 0.000315413 0.00550132 0.00150629 0.209351
+0.0122618 0.0073559 0.909192 0.000606444 0.00614908 0.00256837 0.0618667
+0.00110054 0.0214063 0.0759918 0.000446028 0.104856 0.0435644 0.752634
+
+1 ||| yes ||| -0.5 ||| ja ||| 1 1
+1.0
+"""
+
+
+class TestInterchange:
+    def test_soft_alignments_of_others_come_in_and_go_out(self, tmp_path):
+        (tmp_path / "a.soft").write_text(NEMATUS)
+        first, second = read_soft(tmp_path / "a.soft")
+        assert first.weights.shape == (4, 7)
+        assert first.target_tokens[-1].text == first.source_tokens[-1].text == END
+        assert first.pharaoh() == "0-0 1-1 2-2"
+        assert second.score == -0.5
+        assert [t.text for t in second.target_tokens] == ["yes"]  # this matrix has no ends
+        (tmp_path / "b.soft").write_text(write_soft([first, second]))
+        again = read_soft(tmp_path / "b.soft")
+        for one, other in zip((first, second), again, strict=True):
+            np.testing.assert_allclose(one.weights, other.weights, rtol=1e-5)
+            assert (one.source_tokens, one.target_tokens) == (other.source_tokens, other.target_tokens)
+        first.save(tmp_path / "c.soft")
+        assert read_soft(tmp_path / "c.soft")[0].text == "Obama welcomes Netanyahu"
+
+    @pytest.mark.parametrize(
+        ("change", "says"),
+        [
+            (("0.10072\n", "\n"), r":2: 6 numbers, expected 7: the matrix does not fit its words"),
+            (("0.723834", "nan"), ":2: a weight is not a finite number"),
+            (("0.723834", "much"), ":2: expected 7 numbers"),
+            (("7 4", "9 4"), ":1: N is 9, but there are 6 words"),
+            (("||| 7 4", ""), r":1: expected 'id \|\|\| target"),
+            (("||| 7 4", "||| seven"), ":1: the score, N and T must be numbers"),
+            ((NEMATUS, "\n"), "has no soft alignments"),
+        ],
+    )
+    def test_what_does_not_fit_is_said(self, tmp_path, change, says):
+        (tmp_path / "a").write_text(NEMATUS.replace(*change))
+        with pytest.raises(ValueError, match=says):
+            read_soft(tmp_path / "a")
+
+    def test_links_become_weights(self):
+        (found,) = from_links([("a b c", "C A")], ["2-0 0-1"])
+        assert found.weights.tolist() == [[0, 0, 1], [1, 0, 0]]
+        assert found.pharaoh() == "0-1 2-0"
+        for line, says in (("2:0", "is no link"), ("7-0", "a link 7-0, but there are 3 and 2 words")):
+            with pytest.raises(ValueError, match=says):
+                from_links([("a b c", "C A")], [line])
+        with pytest.raises(ValueError, match="2 lines of links for 1 pairs"):
+            from_links([("a", "b")], ["", ""])

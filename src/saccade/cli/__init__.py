@@ -188,7 +188,7 @@ Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
 Occlude = Annotated[
     bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
 ]
-Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt.")]
+Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt .soft.")]
 LengthPenalty = Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")]
 Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
 Temperature = Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")]
@@ -279,6 +279,25 @@ def caption(
         options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
         views = Views(as_json, False, show, save, occlude)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
+
+
+@app.command()
+def see(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What --json or --save wrote, soft alignments, or links.")
+    ],
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PAIRS", help="The sentences that links i-j belong to; twice for two files."),
+    ] = None,
+    save: Save = None,
+) -> None:
+    """Look at attention that was saved, by saccade or by another system: Nematus' soft alignments, Pharaoh's links."""
+    with plainly():
+        from saccade.cli.seeing import see_command
+        from saccade.data import Source
+
+        see_command(file, Source(pairs, "test", None, None, True) if pairs else None, save)
 
 
 @contextmanager

@@ -14,11 +14,12 @@ from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
 from saccade.search import Occluded, Options, Translator, occlude
-from saccade.see import Prediction, page
+from saccade.see import Prediction, page, write_soft
 from saccade.see.prediction import check_ending
 from saccade.see.terminal import printable
 from saccade.train import load
 
+SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 CHUNK = 1024  # texts read, translated and written at a time
 
 
@@ -122,7 +123,7 @@ def _write(
             if views.save is not None:
                 kept += found
     if views.save is not None and kept:
-        _save(kept, views.save)
+        save_all(kept, views.save)
     return number
 
 
@@ -137,8 +138,8 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
     if views.alignments and options.nbest > 1:
         raise UsageError("--alignments: of one output for each text; leave out --nbest, or use --json")
     save = views.save
-    if save is not None and len(texts) != 1 and save.suffix.lower() != ".html":
-        raise UsageError(f"--save {save}: several texts fit into .html only; give one TEXT for {save.suffix}")
+    if save is not None and len(texts) != 1 and save.suffix.lower() not in SEVERAL:
+        raise UsageError(f"--save {save}: several fit into {' and '.join(SEVERAL)} only; give one for {save.suffix}")
 
 
 def _check_writable(translator: Translator, name: str, text: str) -> None:
@@ -219,9 +220,11 @@ def _written(output: Path | None) -> Iterator[TextIO]:
         raise
 
 
-def _save(predictions: list[Prediction], path: Path) -> None:
+def save_all(predictions: list[Prediction], path: Path) -> None:
     if len(predictions) == 1:
         predictions[0].save(path)
+    elif path.suffix.lower() == ".soft":
+        path.write_text(write_soft(predictions), encoding="utf-8")
     else:
         path.write_text(page(predictions, title=path.stem), encoding="utf-8")
 

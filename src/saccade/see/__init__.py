@@ -6,8 +6,20 @@ torch, so that a saved record can be looked at anywhere.
 """
 
 from saccade.see.alignment import align, words
+from saccade.see.interchange import from_links, read_soft, write_soft
 from saccade.see.page import page
 from saccade.see.prediction import VERSION, Prediction, Token
 from saccade.see.terminal import heatmap
 
-__all__ = ["VERSION", "Prediction", "Token", "align", "heatmap", "page", "words"]
+__all__ = [
+    "VERSION",
+    "Prediction",
+    "Token",
+    "align",
+    "from_links",
+    "heatmap",
+    "page",
+    "read_soft",
+    "words",
+    "write_soft",
+]

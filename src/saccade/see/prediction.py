@@ -18,7 +18,7 @@ VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever
 END = "∎"  # shown where the source ends and where writing stopped
 
 
-ENDINGS = (".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf")
+ENDINGS = (".json", ".csv", ".txt", ".soft", ".html", ".png", ".svg", ".pdf")
 
 
 class Token(NamedTuple):
@@ -144,7 +144,7 @@ class Prediction:
         return replace(found, alternatives=others)
 
     def save(self, path: Path | str) -> None:
-        """Writes it as its ending says: .json .csv .txt .html, or a picture: .png .svg .pdf."""
+        """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf."""
         path = Path(path)
         match kind := check_ending(path):  # all of it is made before the file is touched
             case ".json":
@@ -153,6 +153,8 @@ class Prediction:
                 content = self._table().encode()
             case ".txt":
                 content = (self.show(colour=False) + "\n").encode()
+            case ".soft":
+                content = self._soft().encode()
             case ".html":
                 content = self._repr_html_().encode()
             case _:
@@ -170,6 +172,11 @@ class Prediction:
         from saccade.see.page import page  # noqa: PLC0415
 
         return page([self], title=self.source)
+
+    def _soft(self) -> str:
+        from saccade.see.interchange import write_soft  # noqa: PLC0415
+
+        return write_soft([self])
 
     def _picture(self, kind: str) -> bytes:
         from saccade.see.picture import picture  # noqa: PLC0415

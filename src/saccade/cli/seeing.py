@@ -1,0 +1,62 @@
+"""What `saccade see` does: attention that was saved, by us or by others, looked at again. No model is needed."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from saccade.cli.words import say
+from saccade.data import Pair, Source
+from saccade.errors import UsageError
+from saccade.metrics import ailments
+from saccade.see import Prediction, from_links, page, read_soft, write_soft
+from saccade.see.prediction import check_ending
+
+SEVERAL = (".html", ".soft")
+
+
+def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
+    if save is not None:
+        check_ending(save)
+    predictions = _read(file, pairs)
+    for number, p in enumerate(predictions, 1):
+        for what in [] if p.weights is None else ailments(p.weights):
+            say(f"sentence {number}: {what}")
+    if save is None:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        width = shutil.get_terminal_size((100, 24)).columns
+        print("\n\n".join(p.show(colour, width) for p in predictions))
+    elif len(predictions) == 1:
+        predictions[0].save(save)
+    elif save.suffix.lower() not in SEVERAL:
+        raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' and '.join(SEVERAL)} only")
+    else:
+        whole = page(predictions, title=file.stem) if save.suffix.lower() == ".html" else write_soft(predictions)
+        save.write_text(whole, encoding="utf-8")
+
+
+def _read(file: Path, pairs: Source | None) -> list[Prediction]:
+    """Records of ours, a line each; soft alignments; or, with the pairs they belong to, links."""
+    try:
+        start = file.open(encoding="utf-8", errors="replace").read(1000)
+    except OSError as error:
+        raise ValueError(f"{file}: {error.strerror}") from None
+    if pairs is not None:
+        found = [p for p in pairs.stream() if isinstance(p, Pair)]
+        try:
+            return from_links(found, file.read_text(encoding="utf-8").splitlines())
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+    if start.lstrip().startswith("{"):
+        predictions = []
+        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            try:
+                if line.strip():
+                    predictions.append(Prediction.read(json.loads(line)))
+            except ValueError as error:
+                raise ValueError(f"{file}:{number}: {error}") from None
+        return predictions
+    if "|||" in start:
+        return read_soft(file)
+    raise ValueError(f"{file}: neither records of predictions nor soft alignments; links i-j need --pairs")
