@@ -9,7 +9,7 @@ from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
 from saccade.data.tokenisers import START, STOP
 from saccade.model import Model, build
-from saccade.model.images import Change, ImageEncoder
+from saccade.model.images import CNN, Change, ImageEncoder
 from saccade.search.beam import beam_search
 from saccade.search.force import force
 
@@ -119,3 +119,24 @@ def test_settings_that_do_not_fit():
         ImageConfig.read({"height": 30})
     with pytest.raises(ValueError, match="channels: 20, expected a multiple of 8"):
         ImageConfig.read({"channels": 20})
+
+
+@pytest.mark.parametrize("stride", [4, 8, 16])
+def test_a_cell_sees_its_own_pixels_best(stride):
+    """What a change of one pixel changes lies around the cell that it is in, on both sides alike."""
+    torch.manual_seed(0)
+    side = 12 * stride
+    cnn = CNN(ImageConfig(height=side, width=side, stride=stride, channels=16)).double().eval()
+    for layer in cnn.modules():  # weights without a direction of their own, and no norm over the whole picture
+        if isinstance(layer, torch.nn.Conv2d):
+            torch.nn.init.constant_(layer.weight, 0.01)
+        if isinstance(layer, torch.nn.Sequential):
+            for i, part in enumerate(layer):
+                if isinstance(part, torch.nn.GroupNorm):
+                    layer[i] = torch.nn.Identity()
+    for cell in (5, 6):
+        picture = torch.zeros(1, 3, side, side, dtype=torch.float64)
+        picture[:, :, cell * stride : (cell + 1) * stride] = 1  # the rows of one cell
+        seen = cnn(picture)[0].sum((0, 2))  # [h]
+        centre = float((seen * torch.arange(len(seen))).sum() / seen.sum())
+        assert centre == pytest.approx(cell, abs=0.01)

@@ -127,8 +127,8 @@ def test_no_text_harms_a_view(source, text):
     assert not any(ord(c) < 32 and c != "\n" for c in shown)
     assert not {"\u202e", "\u2066", "\x9b"} & set(shown)
     html = page([clean])
-    assert html.count("<script") == 1
-    assert html.count("</script") == 1
+    assert html.count("<script") == html.count("</script") == 2  # the data, and what draws it
+    assert " style=" not in html  # which the page's own policy would forbid
 
 
 NEMATUS = """0 ||| Obama welcomes Netanyahu ||| 0 ||| Obama empfängt Net@@ any@@ ah@@ u ||| 7 4

@@ -93,7 +93,10 @@ class ResidualBlock(nn.Module):
 
 
 def _convolution(before: int, after: int, stride: int = 1) -> nn.Sequential:
-    convolution = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+    """3×3, or 4×4 where it halves: a window of even width stands over the middle of its cell, one of 3 over its corner,
+    and half a cell matters to who looks where.
+    """
+    convolution = nn.Conv2d(before, after, 3 if stride == 1 else 4, stride, padding=1, bias=False)
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
     return nn.Sequential(convolution, nn.GroupNorm(GROUPS, after))
 

@@ -4,7 +4,7 @@ import hashlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from saccade.see.prediction import END
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them
 AT_ONCE = 64  # sources in a batch
+RUNNERS = 3  # words told of that might have stood in place of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +212,7 @@ class Translator:
             never=(PAD, START, UNKNOWN),  # what no reader could read
         )
 
-    def _look(
-        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]
-    ) -> list[tuple[list[float], Tensor | None] | None]:
+    def _look(self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
         spread = None
@@ -222,7 +221,8 @@ class Translator:
             spread = [None, *(_spread(sources, i, memory.mask.shape[1]) for i, memory in others)]
         forced = force(self.models, memories, targets, start=START, spread=spread)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
-        looks: list[tuple[list[float], Tensor | None] | None] = []
+        likely, numbers = forced.log_probabilities.topk(min(RUNNERS + 1, forced.log_probabilities.shape[2]), 2)
+        looks: list[_Looked | None] = []
         for b, hypothesis in enumerate(best):
             written = len(hypothesis.tokens)
             weights = (
@@ -230,12 +230,15 @@ class Translator:
             )  # [L, H, T, N]
             if weights is not None:
                 weights = weights[..., memories[0].mask[b]]
-            looks.append((costs[b, :written].tolist(), weights))
+            rows = zip(hypothesis.tokens, numbers[b].tolist(), likely[b].exp().tolist(), strict=False)
+            beside = tuple(
+                tuple((n, share) for n, share in zip(ids, chances, strict=True) if n != token)[:RUNNERS]
+                for token, ids, chances in rows
+            )
+            looks.append(_Looked(costs[b, :written].tolist(), weights, beside))
         return looks
 
-    def _say(
-        self, source: "_Source", hypothesis: Hypothesis, seen: tuple[list[float], Tensor | None] | None
-    ) -> Prediction:
+    def _say(self, source: "_Source", hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
         text = self.target.decode(hypothesis.tokens)
         said = Prediction(
             source.text,
@@ -250,7 +253,7 @@ class Translator:
         )
         if seen is None:
             return said
-        costs, weights = seen
+        costs, weights, beside = seen
         return replace(
             said,
             source_tokens=source.tokens,
@@ -259,7 +262,12 @@ class Translator:
             cross=None if weights is None else weights.float().cpu().numpy(),
             layer=self.layer if weights is not None and weights.shape[0] > 1 else 0,
             grid=None if source.picture is None else self._grid(source.picture.size),
+            runners_up=tuple(tuple((self._symbol(n), share) for n, share in row) for row in beside),
         )
+
+    def _symbol(self, number: int) -> str:
+        """What a number would have written by itself."""
+        return END if number == STOP else self.target.decode([number]) or "␣"
 
     def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of cells that have something of a picture in them."""
@@ -278,6 +286,14 @@ class Translator:
             start, end = min(end, max(0, len(text) - 1)), len(text)
             pieces.append(Token(text[start:end], (start, end)))
         return pieces
+
+
+class _Looked(NamedTuple):
+    """What forced decoding tells of an output."""
+
+    costs: list[float]  # of each word
+    weights: Tensor | None  # [L, H, T, N]
+    beside: tuple[tuple[tuple[int, float], ...], ...]  # other words and their probabilities
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,11 +1,19 @@
-"""One page of HTML that needs nothing beside it: point at a word and see where it looked."""
+"""One page of HTML that needs nothing beside it: every glance as a table that can be read, heard and pointed at.
+
+Nothing is loaded from anywhere: the page's own policy forbids it, and allows just the style and the script that are in
+it, by their hashes. Without the script the page still shows everything once; with it, other layers and heads, words in
+place of pieces, and a picture to step through by the arrow keys.
+"""
 
 import base64
+import hashlib
 import html
 import io
 import json
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,75 +21,147 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
 
-STYLE = """
-.saccade{font:16px/1.5 system-ui,sans-serif;color:#123;background:#fff;max-width:70em;margin:1em auto;padding:0 1em}
-.saccade table{border-collapse:collapse;margin:.5em 0 2em}
-.saccade th{font-weight:400;padding:.1em .35em;white-space:pre}
-.saccade thead th{vertical-align:bottom}
-.saccade tbody th{text-align:right}
-.saccade td{width:1.6em;height:1.6em;border:1px solid #fff;background:rgb(0 90 140/var(--w))}
-.saccade td:hover,.saccade tr:hover th{outline:2px solid #e60;outline-offset:-1px}
-.saccade .glances{display:flex;flex-wrap:wrap;gap:.6em;margin:.5em 0 2em}
-.saccade figure{margin:0;width:9em}.saccade figcaption{text-align:center}
-.saccade .grid{display:grid;background-size:100% 100%}
-.saccade .grid i{background:rgb(0 0 0/calc(.75 - .75*var(--w)))}
-.saccade .out{font-size:1.3em}.saccade .score{color:#678;font-size:.85em}
-@media(prefers-color-scheme:dark){.saccade{background:#111;color:#dde}
-.saccade td{border-color:#111;background:rgb(80 190 255/var(--w))}}
-"""
+LEVELS = 20  # shades between nothing and all
+MOST_CELLS = 20_000  # of a table; a larger matrix is drawn as one image
 
 
 def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str = "") -> str:
-    """A whole page with a heatmap for each prediction, readable by the keyboard and without scripts."""
-    parts = [_one(p) for p in predictions]
-    records = json.dumps([p.record() for p in predictions], ensure_ascii=False).replace("<", "\\u003c")
-    shown = html.escape(title)
+    """A whole page with every glance of each prediction."""
+    style, script = (
+        files("saccade.see").joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
+    )
+    style += "".join(f".w{i}{{--w:{i / LEVELS:g}}}" for i in range(1, LEVELS + 1))
+    policy = (
+        f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    shown = html.escape(" ".join(title.split())[:200]) or "saccade"
+    parts = [_one(p, number) for number, p in enumerate(predictions)]
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{shown}</title>'
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{shown}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<style>{STYLE}</style></head><body><main class="saccade">'
-        f"{f'<h1>{shown}</h1><p>{html.escape(lead)}</p>' if lead else ''}{''.join(parts)}"
-        f'<script type="application/json" id="predictions">{records}</script></main></body></html>\n'
+        f'<style>{style}</style></head><body><main class="saccade"><h1>{shown}</h1>'
+        f"{f'<p>{html.escape(lead)}</p>' if lead else ''}{''.join(parts)}"
+        f'<script type="application/json" id="predictions">{_data([_told(p) for p in predictions])}</script>'
+        f"<script>{script}</script></main></body></html>\n"
     )
 
 
-def _one(prediction: "Prediction") -> str:
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _data(value: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    return json.dumps(value, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _told(p: "Prediction") -> dict[str, Any]:
+    """What the script needs: the record, and the weights over words."""
+    if p.weights is not None and p.weights.size > MOST_CELLS:
+        return {"large": True}
+    words = p.word_weights()
+    told = p.record()
+    if words is not None:
+        rounded = np.round(words.astype(np.float64), 5).tolist()
+        told["words"] = {"source": p.source.split(), "target": p.text.split(), "weights": rounded}
+    return told
+
+
+def _one(p: "Prediction", number: int) -> str:
     head = (
-        f"<section><p><bdi>{html.escape(prediction.source)}</bdi> → "
-        f'<bdi class="out">{html.escape(prediction.text)}</bdi> '
-        f'<span class="score">log-probability {prediction.score:.3f}</span></p>'
+        f'<section id="p{number}" aria-label="{html.escape(p.text[:80])}"><p><bdi>{html.escape(p.source)}</bdi> → '
+        f'<bdi class="out">{html.escape(p.text)}</bdi> <span class="score">log-probability {p.score:.3f}</span></p>'
     )
-    if prediction.weights is None:
-        return head + "<p>This model has no attention to show.</p></section>"
-    if prediction.grid is not None:
-        return f"{head}{_glances(prediction)}</section>"
-    columns = "".join(f'<th scope="col">{_label(t.text)}</th>' for t in prediction.source_tokens)
+    if p.weights is None:
+        return f"{head}<p>This model has no attention to show.</p></section>"
+    if not p.weights.size:
+        return f"{head}<p>Nothing was written, so nothing was looked at.</p></section>"
+    if p.grid is not None:
+        return f"{head}{_glances(p, number)}</section>"
+    if p.weights.size > MOST_CELLS:
+        return f"{head}{_image(p)}</section>"
+    return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(p)}</div></section>'
+
+
+def _table(p: "Prediction") -> str:
+    assert p.weights is not None
+    columns = "".join(f'<th scope="col"><bdi>{_label(t.text)}</bdi></th>' for t in p.source_tokens)
     rows = []
-    for token, row in zip(prediction.target_tokens, prediction.weights, strict=True):
-        cells = (
-            f'<td style="--w:{w:.3f}" title="{_label(token.text)} ← {_label(s.text)}: {w:.3f}"></td>'
-            for w, s in zip(row.tolist(), prediction.source_tokens, strict=True)
-        )
-        rows.append(f'<tr><th scope="row">{_label(token.text)}</th>{"".join(cells)}</tr>')
-    return f"{head}<table><thead><tr><th></th>{columns}</tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
+    for i, (token, row) in enumerate(zip(p.target_tokens, p.weights.tolist(), strict=True)):
+        cells = "".join(f'<td class="w{_level(w)}"><span>{w:.2f}</span></td>' for w in row)
+        rows.append(f'<tr><th scope="row"><bdi>{_label(token.text)}</bdi></th>{cells}{_beside(p, i)}</tr>')
+    more = '<th scope="col">p</th><th scope="col">entropy</th><th scope="col">instead</th>'
+    return (
+        "<table><caption>Rows: what was written. Columns: the source. The darker, the more it was looked at.</caption>"
+        f"<thead><tr><td></td>{columns}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
 
 
-def _glances(prediction: "Prediction") -> str:
-    """The picture once for each word, dark but for where the model looked."""
-    assert prediction.grid is not None
-    assert prediction.weights is not None
-    image = ""
-    if prediction.picture is not None:
-        image = f"background-image:url(data:image/png;base64,{_png(prediction.picture)});"
-    rows, columns = prediction.grid
+def _beside(p: "Prediction", i: int) -> str:
+    """What stands beside a row: how likely the word was, how scattered its look, and what might have stood there."""
+    assert p.weights is not None
+    chance = f"{math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
+    others = ", ".join(f"{_label(text)} {share:.2f}" for text, share in p.runners_up[i]) if p.runners_up else ""
+    return f'<td class="n">{chance}</td><td class="n">{_entropy(p.weights[i]):.2f}</td><td class="t">{others}</td>'
+
+
+def _entropy(weights: NDArray[np.float32]) -> float:
+    w = weights.astype(np.float64)
+    return float((w * -np.log(np.where(w > 0, w, 1.0))).sum() + 0.0)
+
+
+def _image(p: "Prediction") -> str:
+    """A matrix too large for a table: an image, a pixel or more for each weight, and what each word looked at most."""
+    assert p.weights is not None
+    scale = max(1, 600 // max(p.weights.shape))
+    shades = (255 * (1 - p.weights.clip(0, 1))).astype(np.uint8).repeat(scale, 0).repeat(scale, 1)
+    rows, columns = p.weights.shape
+    words = []
+    for token, row in list(zip(p.target_tokens, p.weights, strict=True))[:500]:
+        best = np.argsort(-row)[:5]
+        looks = ", ".join(f"{_label(p.source_tokens[n].text)} {row[n]:.2f}" for n in best)
+        words.append(f'<tr><th scope="row"><bdi>{_label(token.text)}</bdi></th><td class="t">{looks}</td></tr>')
+    return (
+        f'<div class="scroll" tabindex="0"><img alt="Attention of {rows} written pieces over {columns} of the source" '
+        f'src="data:image/png;base64,{_png(shades)}"></div><table><caption>What the first {len(words)} pieces looked '
+        f"at most</caption><tbody>{''.join(words)}</tbody></table>"
+    )
+
+
+def _glances(p: "Prediction", number: int) -> str:
+    """The picture once for each word, dark but for where the model looked: one scale for all words."""
+    assert p.grid is not None
+    assert p.weights is not None
+    rows, columns = p.grid
+    height, width = (rows, columns) if p.picture is None else p.picture.shape[:2]
+    most = max(1e-9, float(p.weights.max()))
+    cells = rows * columns
+    picture = ""
+    if p.picture is not None:
+        href = f"data:image/png;base64,{_png(p.picture)}"
+        picture = f'<image id="i{number}" href="{href}" width="{width}" height="{height}" preserveAspectRatio="none"/>'
+    defined = f'<svg class="defs" aria-hidden="true"><defs>{picture}</defs></svg>' if picture else ""
     shown = []
-    for token, weights in zip(prediction.target_tokens, prediction.weights, strict=True):
-        most = max(1e-9, float(weights.max()))
-        cells = "".join(f'<i style="--w:{w / most:.3f}" title="{w:.3f}"></i>' for w in weights.tolist())
-        style = f"{image}grid-template-columns:repeat({columns},1fr);aspect-ratio:{columns}/{rows}"
+    for i, (token, weights) in enumerate(zip(p.target_tokens, p.weights, strict=True)):
+        boxes = "".join(
+            f'<rect class="w{_level(w / most)}" x="{width * (n % columns) / columns:g}" '
+            f'y="{height * (n // columns) / rows:g}" width="{width / columns:g}" height="{height / rows:g}"/>'
+            for n, w in enumerate(weights.tolist())
+        )
+        peak = divmod(int(weights.argmax()), columns)
+        chance = f", p {math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
+        told = f"{float(weights.max()) * cells:.0f}× uniform, entropy {_entropy(weights):.2f}{chance}"
         word = _label(token.text)
-        shown.append(f'<figure><div class="grid" style="{style}">{cells}</div><figcaption>{word}</figcaption></figure>')
-    return f'<div class="glances">{"".join(shown)}</div>'
+        use = f'<use href="#i{number}"/>' if picture else ""
+        shown.append(
+            f'<figure tabindex="0"><svg role="img" viewBox="0 0 {width} {height}" aria-label="{word}: looks most at '
+            f'row {peak[0] + 1}, column {peak[1] + 1} of {rows} by {columns}">{use}<g class="dark">{boxes}</g></svg>'
+            f"<figcaption><bdi>{word}</bdi><small>{told}</small></figcaption></figure>"
+        )
+    scale = f"Bright is where it looked; white would be {most * cells:.0f} times what looking everywhere alike gives."
+    return f'{defined}<p class="score">{scale}</p><div class="glances">{"".join(shown)}</div>'
 
 
 def _png(pixels: NDArray[np.uint8]) -> str:
@@ -92,5 +172,9 @@ def _png(pixels: NDArray[np.uint8]) -> str:
     return base64.b64encode(out.getvalue()).decode()
 
 
+def _level(weight: float) -> int:
+    return min(LEVELS, max(0, round(LEVELS * weight)))
+
+
 def _label(text: str) -> str:
-    return html.escape(text.strip() or "␣")
+    return html.escape(text.strip()) or "␣"

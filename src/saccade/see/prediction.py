@@ -49,6 +49,7 @@ class Prediction:
     cut_output: bool = False  # the output reached its limit
     alternatives: tuple["Prediction", ...] = field(default=(), repr=False)  # the next best, if asked for
     grid: tuple[int, int] | None = None  # rows and columns of the cells that N counts, if the source is a picture
+    runners_up: tuple[tuple[tuple[str, float], ...], ...] = ()  # for each target token, others and their probabilities
     picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
 
     @property
@@ -105,6 +106,10 @@ class Prediction:
         }
         if self.grid is not None:
             record["grid"] = list(self.grid)
+        if self.runners_up:
+            record["runners_up"] = [
+                [{"text": text, "probability": _short(share)} for text, share in row] for row in self.runners_up
+            ]
         if self.alternatives:
             record["alternatives"] = [{"text": a.text, "score": _short(a.score)} for a in self.alternatives]
         return record
@@ -135,6 +140,9 @@ class Prediction:
                 record["cut_source"],
                 record["cut_output"],
                 grid=tuple(record["grid"]) if "grid" in record else None,
+                runners_up=tuple(
+                    tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])
+                ),
             )
             others = tuple(
                 replace(cls("", a["text"], a["score"]), source=found.source) for a in record.get("alternatives", [])
