@@ -121,6 +121,7 @@ def test_settings_that_do_not_fit():
         ImageConfig.read({"channels": 20})
 
 
+@torch.no_grad()
 @pytest.mark.parametrize("stride", [4, 8, 16])
 def test_a_cell_sees_its_own_pixels_best(stride):
     """What a change of one pixel changes lies around the cell that it is in, on both sides alike."""

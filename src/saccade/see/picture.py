@@ -4,6 +4,8 @@ import io
 import warnings
 from typing import Any
 
+import numpy as np
+
 from saccade.see.prediction import Prediction
 from saccade.see.terminal import printable
 
@@ -48,7 +50,7 @@ def picture(prediction: Prediction, kind: str) -> bytes:
 
 
 def _overlay(prediction: Prediction, kind: str) -> bytes:
-    """The picture once for each word, bright where the model looked."""
+    """The picture once for each word, dark but for where the model looked: the true grid, one scale for all words."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     assert prediction.grid is not None
@@ -57,9 +59,10 @@ def _overlay(prediction: Prediction, kind: str) -> bytes:
         raise ValueError("the record of a prediction has no picture to draw upon; give the picture to the model again")
     height, width = prediction.picture.shape[:2]
     grids = prediction.weights.reshape(-1, *prediction.grid)
+    most, cells = max(1e-9, float(grids.max())), grids[0].size
     columns = min(5, len(grids) + 1)
     rows = -(-(len(grids) + 1) // columns)
-    shape = (2.2 * columns, rows * (0.35 + 2.2 * height / width))
+    shape = (2.2 * columns, rows * (0.5 + 2.2 * height / width))
     figure = Figure(figsize=shape, layout="constrained")
     for i in range(rows * columns):
         axes = figure.add_subplot(rows, columns, i + 1)
@@ -69,11 +72,11 @@ def _overlay(prediction: Prediction, kind: str) -> bytes:
         axes.imshow(prediction.picture, extent=(0, width, height, 0))
         if i == 0:
             continue
-        seen = grids[i - 1] / max(1e-9, float(grids[i - 1].max()))
-        axes.imshow(
-            seen, extent=(0, width, height, 0), cmap="gray", alpha=0.65, interpolation="bicubic", vmin=0, vmax=1
-        )
-        axes.set_title(_label(prediction.target_tokens[i - 1].text), fontsize=10)
+        dark = np.zeros((*grids[i - 1].shape, 4), np.float32)  # black, and less of it where it looked more
+        dark[..., 3] = 0.8 * (1 - grids[i - 1] / most)
+        axes.imshow(dark, extent=(0, width, height, 0), interpolation="nearest")
+        peak = float(grids[i - 1].max()) * cells
+        axes.set_title(f"{_label(prediction.target_tokens[i - 1].text)}\n{peak:.0f}× uniform", fontsize=9)
     out = io.BytesIO()
     figure.savefig(out, format=kind, dpi=120, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()

@@ -40,7 +40,7 @@ def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> s
 
 
 def _glances(prediction: "Prediction", colour: bool, width: int) -> str:
-    """The grid of a picture for each word, side by side: dark where the model looked, next to its darkest place."""
+    """The grid of a picture for each word, side by side: dark where the model looked, on one scale for all words."""
     assert prediction.grid is not None
     assert prediction.weights is not None
     rows, columns = prediction.grid
@@ -48,13 +48,12 @@ def _glances(prediction: "Prediction", colour: bool, width: int) -> str:
     each = max(1, (width + 2) // (across + 2))
     lines = []
     words = list(zip(prediction.target_tokens, prediction.weights.reshape(-1, rows, columns), strict=True))
+    most = max(1e-9, float(prediction.weights.max()))
     for start in range(0, len(words), each):
         some = words[start : start + each]
         lines.append("  ".join(_pad(_cell(token.text), across) for token, _ in some))
         for r in range(rows):
-            cells = (
-                "".join(_shade(float(w) / max(1e-9, float(grid.max())), 2, colour) for w in grid[r]) for _, grid in some
-            )
+            cells = ("".join(_shade(float(w) / most, 2, colour) for w in grid[r]) for _, grid in some)
             lines.append("  ".join(cell + " " * (across - 2 * columns) for cell in cells))
         lines.append("")
     return "\n".join(line.rstrip() for line in lines[:-1])

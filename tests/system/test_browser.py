@@ -1,0 +1,165 @@
+"""The page in a real browser, with the network cut: it draws, it obeys the keyboard, it harms nobody.
+
+Needs Debian's chromium and Playwright; where they are missing, the tests say so and are skipped.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from saccade.see import Prediction, Token, page
+from saccade.see.prediction import END
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt install chromium)"),
+    pytest.mark.filterwarnings("ignore"),
+]
+FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
+HARM = "</script><script>document.title='harmed'</script>\u2028'\"&<img src=x onerror=alert(1)>"
+
+
+def spoken(text: str, *, layers: int = 1, heads: int = 1, seed: int = 0) -> Prediction:
+    words = text.split()
+    tokens, start = [], 0
+    for word in words:
+        tokens.append(Token(word, (start, start + len(word))))
+        start += len(word) + 1
+    ended = (*tokens, Token(END, (len(text), len(text))))
+    n = len(ended)
+    cross = np.random.default_rng(seed).dirichlet(np.full(n, 0.3), (layers, heads, n)).astype(np.float32)
+    others = tuple((("instead", 0.2), ("else", 0.1)) for _ in ended)
+    return Prediction(text, text, -1.0, ended, ended, (-0.1,) * n, cross, 0, runners_up=others)
+
+
+def drawn() -> Prediction:
+    words = ("a", "red", "square")
+    tokens = (*(Token(w, (i, i + 1)) for i, w in enumerate(words)), Token(END, (9, 9)))
+    cross = np.random.default_rng(1).dirichlet(np.full(12, 0.2), (1, 1, 4)).astype(np.float32)
+    picture = np.random.default_rng(2).integers(0, 255, (30, 40, 3), dtype=np.uint8)
+    return Prediction("x.png", "a red square", -1.0, (), tokens, (-0.1,) * 4, cross, 0, grid=(3, 4), picture=picture)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    complaints: list[str] = []
+
+    def show(predictions, **options):
+        file = tmp_path / "page.html"
+        file.write_text(page(predictions, **options), encoding="utf-8")
+        context = browser.new_context(offline=True)
+        tab = context.new_page()
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else complaints.append(r.url))
+        tab.goto(file.as_uri())
+        return tab
+
+    yield show
+    assert complaints == []
+
+
+def serious(tab) -> list[str]:
+    """What axe finds; it is let in past the page's policy, which forbids scripts of others."""
+    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    client = tab.context.new_cdp_session(tab)
+    client.send("Runtime.evaluate", {"expression": source})
+    found = client.send("Runtime.evaluate", {"expression": "axe.run()", "awaitPromise": True, "returnByValue": True})[
+        "result"
+    ]["value"]
+    assert len(found["passes"]) > 5  # it did look
+    return [f"{v['id']}: {v['help']}" for v in found["violations"] if v["impact"] in ("serious", "critical")]
+
+
+def test_a_translation_is_drawn_and_other_layers_are_a_choice_away(open_page):
+    said = spoken("zwei Männer im Freien", layers=2, heads=3)
+    tab = open_page([said], title="Where it looked")
+    assert tab.locator("tbody tr").count() == 5
+    assert tab.locator("tbody tr").first.locator("td[class^=w]").count() == 5
+    cell = tab.locator("tbody tr").nth(1).locator("td").nth(2)
+    assert float(cell.inner_text()) == pytest.approx(float(said.weights[1, 2]), abs=0.006)
+    tab.select_option("select", label="layer 1, head 2")
+    assert float(cell.inner_text()) == pytest.approx(float(said.cross[1, 2, 1, 2]), abs=0.006)
+    tab.select_option("select", label="words")
+    assert tab.locator("tbody tr").count() == 4
+    assert float(cell.inner_text()) == pytest.approx(float(said.word_weights()[1, 2]), abs=0.006)
+    assert serious(tab) == []
+
+
+def test_colours_are_the_weights(open_page):
+    sharp = spoken("a b c")
+    sharp = Prediction(*[getattr(sharp, f) for f in ("source", "text", "score", "source_tokens", "target_tokens")],
+                       sharp.log_probabilities, np.eye(4, dtype=np.float32)[None, None], 0)  # fmt: skip
+    tab = open_page([sharp])
+    colour = "e => getComputedStyle(e).backgroundColor"
+    row = tab.locator("tbody tr").nth(1).locator("td")
+    assert row.nth(1).evaluate(colour) == "rgb(0, 70, 120)"
+    assert row.nth(0).evaluate(colour) == "rgba(0, 70, 120, 0)"
+
+
+def test_the_keyboard_alone_suffices(open_page):
+    tab = open_page([spoken("eins zwei drei"), drawn()])
+    tab.locator("#p0 .scroll").focus()
+    for _ in range(2):
+        tab.keyboard.press("ArrowDown")
+    assert tab.locator("tr.here th").inner_text() == "zwei"
+    tab.locator("#p1 figure").first.focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("figure.large bdi").inner_text() == "red"
+    assert serious(tab) == []
+
+
+def test_a_glance_lies_over_its_picture(open_page):
+    said = drawn()
+    tab = open_page([said])
+    figure = tab.locator("figure").nth(1)
+    boxes = figure.locator("rect")
+    assert boxes.count() == 12
+    most = said.weights.max()
+    for n in (0, 5, 11):
+        opacity = float(boxes.nth(n).evaluate("e => getComputedStyle(e).fillOpacity"))
+        assert opacity == pytest.approx(0.8 - 0.8 * float(said.weights[1, n] / most), abs=0.025)  # one scale for all
+    outer, inner = figure.locator("svg").bounding_box(), boxes.nth(7).bounding_box()  # the second row's last cell
+    assert inner["x"] - outer["x"] == pytest.approx(0.75 * outer["width"], abs=1)
+    assert inner["y"] - outer["y"] == pytest.approx(outer["height"] / 3, abs=1)
+
+
+def test_no_token_does_harm(open_page):
+    said = spoken(f"a {HARM} b")
+    tab = open_page([said, spoken("שלום עולם"), spoken("안녕 세상")], title=HARM, lead=HARM)
+    assert tab.title() != "harmed"
+    assert tab.locator("img").count() == 0
+    tab.select_option("#p0 select", label="words")
+    assert tab.title() != "harmed"
+    assert serious(tab) == []
+
+
+def test_a_source_of_two_thousand_tokens_is_still_a_picture(open_page):
+    tokens = tuple(Token(f"w{i}", (3 * i, 3 * i + 2)) for i in range(2000))
+    cross = np.full((1, 1, 40, 2000), 1 / 2000, dtype=np.float32)
+    long = Prediction("x", "y", -1.0, tokens, tokens[:40], (), cross, 0)
+    tab = open_page([long, Prediction("", "", 0.0), Prediction("a", "b", -1.0)])
+    assert tab.locator("#p0 img").count() == 1
+    assert tab.locator("#p0 tbody tr").count() == 40
+    assert "no attention" in tab.locator("#p2").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_schemes_have_enough_contrast(browser, tmp_path, scheme):
+    file = tmp_path / "page.html"
+    file.write_text(page([spoken("eins zwei drei"), drawn()], title="Where it looked", lead="Words."), encoding="utf-8")
+    tab = browser.new_context(offline=True, color_scheme=scheme).new_page()
+    tab.goto(file.as_uri())
+    assert serious(tab) == []
