@@ -148,6 +148,9 @@ def evaluate(
         Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
     ] = None,
     attention: Annotated[bool, typer.Option(help="Also tell how it looked: entropy, coverage, the worst.")] = False,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also a page: scores, curves, the best and the worst.")
+    ] = None,
 ) -> None:
     """Measure a run on pairs it has not seen: scores with intervals, by length."""
     with plainly():
@@ -157,7 +160,34 @@ def evaluate(
 
         source = Source(test, "test", _columns(columns), _langs(langs), strict)
         options = Options(beam, length_penalty=length_penalty)
-        evaluate_command([run, *(together or [])], source, options, as_json, gold, attention)
+        evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)
+
+
+@app.command()
+def compare(
+    systems: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN… TEST", help="Runs, or files with a line for each output, and the test at the end."
+        ),
+    ],
+    reference: Annotated[
+        str | None, typer.Option("--ref", metavar="FILE", help="The targets, if TEST holds just the sources.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="A page, .html.")] = None,
+    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+) -> None:
+    """Systems side by side: scores and their differences, by length, and where they look."""
+    with plainly():
+        from saccade.cli.evaluation import compare_command
+        from saccade.data import Source
+        from saccade.search import Options
+
+        if len(systems) < 2:
+            raise UsageError("give the systems to compare, and then the test")
+        test = Source([systems[-1], *([reference] if reference else [])], "test", None, None, False)
+        compare_command(systems[:-1], test, Options(beam), output, as_json)
 
 
 @app.command()

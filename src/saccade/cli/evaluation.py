@@ -10,7 +10,22 @@ from rich.table import Table
 
 from saccade.cli.words import say
 from saccade.data import Corpus, Frame, Pair, Source, readable
-from saccade.evaluate import Health, Judged, Report, evaluate, health, judge
+from saccade.errors import UsageError
+from saccade.evaluate import (
+    Health,
+    Judged,
+    Report,
+    System,
+    against,
+    comparison,
+    comparison_record,
+    evaluate,
+    health,
+    judge,
+    of_outputs,
+    of_run,
+    read_outputs,
+)
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
 from saccade.see.terminal import printable
@@ -45,7 +60,13 @@ SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
 
 
 def evaluate_command(
-    runs: list[Path], test: Source, options: Options, as_json: bool, gold: Path | None = None, attention: bool = False
+    runs: list[Path],
+    test: Source,
+    options: Options,
+    as_json: bool,
+    gold: Path | None = None,
+    attention: bool = False,
+    page: Path | None = None,
 ) -> None:
     links = None if gold is None else read_gold(gold)
     translator = load(*runs)
@@ -53,7 +74,7 @@ def evaluate_command(
     if links is not None and corpus.skipped:
         raise ValueError(f"{gold}: has a line for each pair, but {len(corpus.skipped)} lines of the test were left out")
     judged = None if links is None else judge(translator, corpus.pairs, links)
-    report = evaluate(translator, corpus.pairs, options, look=attention)
+    report = evaluate(translator, corpus.pairs, options, look=attention or page is not None)
     looked = health(report.predictions) if attention else None
     if attention and looked is None:
         raise ValueError(f"{runs[0]}: has no attention to judge")
@@ -72,6 +93,9 @@ def evaluate_command(
             print_judged(judged, console)
         if looked is not None:
             print_health(looked, console)
+    if page is not None:
+        shown = System(" + ".join(r.name for r in runs), report, translator, Run.open(runs[0]).notes())
+        save_page(page, comparison([shown], corpus.pairs, f"{runs[0].name} on {test.paths[0]}"))
     for name, what in (
         ("unknown", "had symbols that the model does not know"),
         ("cut_source", "were longer than the model reads, and cut"),
@@ -79,6 +103,54 @@ def evaluate_command(
     ):
         if report.counts[name]:
             say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+
+
+def compare_command(systems: list[str], test: Source, options: Options, output: Path | None, as_json: bool) -> None:
+    if output is None and not as_json:
+        raise UsageError("say where to: -o report.html, or --json")
+    runs = {name: Path(name) for name in systems if (Path(name) / "config.toml").exists()}
+    if not runs:
+        raise ValueError(f"{systems[0]}: is no run of saccade; one of those compared must be")
+    if len(set(systems)) < len(systems):
+        raise UsageError("a system stands there twice")
+    found: dict[str, System] = {}
+    for name, path in runs.items():
+        translator = load(path)
+        corpus = _corpus(translator, test, [path])
+        say(f"{name}: {len({p.source for p in corpus.pairs}):,} sources")
+        found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
+    if len({s.report.symbols for s in found.values()}) > 1:
+        raise ValueError("some of these write sentences and some symbols, so no figure says most of both")
+    symbols = next(iter(found.values())).report.symbols
+    for name in systems:
+        if name not in runs:
+            found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols)
+    ordered = [found[name] for name in systems]
+    if output is not None:
+        save_page(output, comparison(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}"))
+    if as_json:
+        print(json.dumps(comparison_record(ordered, corpus.pairs), ensure_ascii=False))
+        return
+    console = Console(file=sys.stdout)
+    main = "exact" if symbols else "bleu"
+    table = Table("system", NAMES[main], "95% interval", title=_title(ordered[0].report), title_justify="left")
+    for s in ordered:
+        low, high = s.report.intervals[main]
+        table.add_row(escape(s.name), f"{s.report.scores[main]:.2f}", f"{low:.1f} – {high:.1f}")
+    console.print(table)
+    for a in against(ordered):
+        told = f"{a.better} over {a.worse}: {a.difference:+.2f}, none by chance {a.chance:.3f}"
+        console.print(told, highlight=False, markup=False)
+
+
+def save_page(path: Path, content: str) -> None:
+    """A page appears when it is whole, or not at all."""
+    beside = path.with_name(path.name + ".part")
+    try:
+        beside.write_text(content, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:

@@ -5,6 +5,29 @@ below it.
 """
 
 from saccade.evaluate.attention import Health, Judged, health, judge
+from saccade.evaluate.compare import (
+    System,
+    against,
+    comparison,
+    comparison_record,
+    of_outputs,
+    of_run,
+    read_outputs,
+)
 from saccade.evaluate.report import Report, evaluate
 
-__all__ = ["Health", "Judged", "Report", "evaluate", "health", "judge"]
+__all__ = [
+    "Health",
+    "Judged",
+    "Report",
+    "System",
+    "against",
+    "comparison",
+    "comparison_record",
+    "evaluate",
+    "health",
+    "judge",
+    "of_outputs",
+    "of_run",
+    "read_outputs",
+]

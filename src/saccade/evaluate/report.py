@@ -80,12 +80,7 @@ def evaluate(
     translator: Translator, pairs: Sequence[Pair], options: Options | None = None, look: bool = False
 ) -> Report:
     """Translates every source once and compares with all of its targets; `look` keeps where each word looked."""
-    known: dict[str, list[str]] = {}
-    for source, target in pairs:
-        targets = known.setdefault(source, [])
-        if target not in targets:
-            targets.append(target)
-    sources, references = list(known), list(known.values())
+    sources, references = references_of(pairs)
     drawn = translator.reads_pictures and all(map(is_scene, sources))
     predictions = translator.translate(sources, options or Options(), look=look or drawn)
     found = report(predictions, references, translator.symbols)
@@ -95,6 +90,16 @@ def evaluate(
     if drawn:
         scores |= scene_scores(predictions)
     return replace(found, scores=scores, by_length=[])
+
+
+def references_of(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
+    """Every source once, and all of its targets."""
+    known: dict[str, list[str]] = {}
+    for source, target in pairs:
+        targets = known.setdefault(source, [])
+        if target not in targets:
+            targets.append(target)
+    return list(known), list(known.values())
 
 
 def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool) -> Report:

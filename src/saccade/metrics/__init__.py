@@ -6,7 +6,7 @@ them: a word is right only if all of it is, and the nearest reference counts.
 """
 
 from saccade.metrics.alignment import Agreement, Gold, Link, agreement, read_gold
-from saccade.metrics.bootstrap import interval
+from saccade.metrics.bootstrap import interval, paired
 from saccade.metrics.captions import caption_scores
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
@@ -31,6 +31,7 @@ __all__ = [
     "edits",
     "entropy",
     "interval",
+    "paired",
     "plain",
     "read_gold",
     "text_scores",

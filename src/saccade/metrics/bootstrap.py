@@ -25,3 +25,28 @@ def interval(
     found = [score(parts[chance.integers(len(parts), size=len(parts))].sum(0)) for _ in range(samples)]
     low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)
+
+
+def paired(
+    better: NDArray[np.float64],
+    worse: NDArray[np.float64],
+    score: Callable[[NDArray[np.float64]], float],
+    seed: int = 0,
+    samples: int = SAMPLES,
+) -> float:
+    """The share of test sets, drawn from this one, on which the better of two is not better (Koehn 2004).
+
+    Both have a row [S, P] for the same sentences, and the same sentences are drawn for both.
+
+    >>> parts = np.array([[1.0, 1.0]] * 60 + [[0.0, 1.0]] * 40)
+    >>> paired(parts, parts[::-1] * [0.5, 1], lambda total: total[0] / total[1]) < 0.05
+    True
+    """
+    if not len(better):
+        return 1.0
+    chance = np.random.default_rng(seed)
+    lost = 0
+    for _ in range(samples):
+        rows = chance.integers(len(better), size=len(better))
+        lost += score(better[rows].sum(0)) <= score(worse[rows].sum(0))
+    return lost / samples

@@ -27,6 +27,17 @@ MOST_CELLS = 20_000  # of a table; a larger matrix is drawn as one image
 
 def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str = "") -> str:
     """A whole page with every glance of each prediction."""
+    told = f"<p>{html.escape(lead)}</p>" if lead else ""
+    return whole(title, told + sections(predictions), predictions)
+
+
+def sections(predictions: Sequence["Prediction"]) -> str:
+    """The part of a page that shows predictions; they are numbered, so a page has one such part."""
+    return "".join(_one(p, number) for number, p in enumerate(predictions))
+
+
+def whole(title: str, body: str, predictions: Sequence["Prediction"] = ()) -> str:
+    """A page around a body that is HTML already; the predictions are those whose `sections` stand in it."""
     style, script = (
         files("saccade.see").joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
     )
@@ -36,13 +47,11 @@ def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str 
         "base-uri 'none'; form-action 'none'"
     )
     shown = html.escape(" ".join(title.split())[:200]) or "saccade"
-    parts = [_one(p, number) for number, p in enumerate(predictions)]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{shown}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<style>{style}</style></head><body><main class="saccade"><h1>{shown}</h1>'
-        f"{f'<p>{html.escape(lead)}</p>' if lead else ''}{''.join(parts)}"
+        f'<style>{style}</style></head><body><main class="saccade"><h1>{shown}</h1>{body}'
         f'<script type="application/json" id="predictions">{_data([_told(p) for p in predictions])}</script>'
         f"<script>{script}</script></main></body></html>\n"
     )

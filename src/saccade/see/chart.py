@@ -1,0 +1,78 @@
+"""Curves as SVG, drawn by hand: few lines, bands for doubt, colours that everybody can tell apart."""
+
+import html
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 12, 12, 44
+COLOURS = 6  # classes c0 … c5 of the page's style (Okabe & Ito)
+
+
+class Series(NamedTuple):
+    """One curve, and how sure it is."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+def chart(series: Sequence[Series], across: str, up: str) -> str:
+    """An SVG with every series in one frame; what it shows is also told in words for those who cannot see it."""
+    points = [(x, y) for s in series for x, y in zip(s.x, s.y, strict=True)]
+    if not points:
+        return ""
+    every = [*(y for _, y in points), *(y for s in series for y in (*s.low, *s.high))]
+    left, right = min(x for x, _ in points), max(x for x, _ in points)
+    ticks = _ticks(min(0.0, *every) if min(every) < 0.3 * max(every) else min(every), max(every))
+    low, high = ticks[0], ticks[-1]
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        return LEFT + width * (x - left) / (right - left or 1), TOP + height * (high - y) / (high - low or 1)
+
+    parts = []
+    for tick in ticks:
+        _, y = place(left, tick)
+        parts.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in _ticks(left, right):
+        if left <= tick <= right:
+            x, _ = place(tick, low)
+            parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
+    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(across)}</text>')
+    for i, s in enumerate(series):
+        colour = f"c{i % COLOURS}"
+        if s.low and s.high:
+            edge = [place(x, y) for x, y in zip(s.x, s.high, strict=True)]
+            edge += reversed([place(x, y) for x, y in zip(s.x, s.low, strict=True)])
+            parts.append(f'<polygon class="{colour} band" points="{_points(edge)}"/>')
+        line = [place(x, y) for x, y in zip(s.x, s.y, strict=True)]
+        parts.append(f'<polyline class="{colour} line" points="{_points(line)}"/>')
+        parts += [f'<circle class="{colour} dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in line]
+    told = "; ".join(
+        f"{s.name}: {', '.join(f'{x:g} → {y:.4g}' for x, y in zip(s.x, s.y, strict=True))}" for s in series
+    )
+    legend = "".join(f'<li class="c{i % COLOURS}">{html.escape(s.name)}</li>' for i, s in enumerate(series))
+    return (
+        f'<figure class="chart"><svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{html.escape(up)} by '
+        f'{html.escape(across)}. {html.escape(told)}">{"".join(parts)}</svg>'
+        f'<figcaption>{html.escape(up)}<ul class="legend">{legend}</ul></figcaption></figure>'
+    )
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers, about five, that reach from one to the other."""
+    span = (high - low) or max(abs(high), 1.0)
+    rough = span / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+    first = math.floor(low / step)
+    last = math.ceil(high / step - 1e-9)
+    return [round(step * i, 10) for i in range(first, max(last, first + 1) + 1)]

@@ -1,0 +1,127 @@
+"""Systems side by side, from the command line, and what cannot be compared."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import saccade
+from saccade.data import TASKS
+from saccade.evaluate import against, of_outputs
+from saccade.metrics import bleu_of, bleu_parts, paired
+from saccade.see.chart import Series, chart
+
+
+def run(*arguments, **options):
+    command = [sys.executable, "-m", "saccade", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two runs that read the same, one trained longer, and a test set."""
+    folder = tmp_path_factory.mktemp("compare")
+    pairs = TASKS["copy"].pairs("train", size=600)
+    (folder / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    test = TASKS["copy"].pairs("test", size=60)
+    (folder / "test.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in test))
+    (folder / "perfect.txt").write_text("".join(f"{t}\n" for _, t in test))
+    for name, steps in (("short", 5), ("long", 250)):
+        settings = {
+            "model": {"family": "luong", "width": 64, "dropout": 0.0, "feed": False, "score": "additive"},
+            "train": {"steps": steps, "batch_tokens": 600, "learning_rate": 5e-3, "evaluations": 3},
+        }
+        saccade.train(folder / "train.tsv", folder / name, settings=settings, quiet=True)
+    return folder
+
+
+def test_runs_and_outputs_of_others_side_by_side(folder):
+    ran = run("compare", "long", "short", "perfect.txt", "test.tsv", "-o", "out.html", "--json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    exact = {s["name"]: s["exact"] for s in found["systems"]}
+    assert exact["perfect.txt"] == 100 > exact["long"] > exact["short"]
+    assert {(a["better"], a["worse"]) for a in found["against"]} == {("perfect.txt", "long"), ("perfect.txt", "short")}
+    assert found["against"][1]["chance"] == 0
+    assert {s["one"] for s in found["shared_attention"]} == {"long"}
+    page = (folder / "out.html").read_text()
+    assert page.count("<svg") >= 2  # by length, and while learning
+    assert "Where they differ most" in page
+    assert not list(folder.glob("*.part"))
+
+
+def test_a_report_of_one_run(folder):
+    ran = run("evaluate", "long", "test.tsv", "--report", "one.html", "--attention", "--json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert 0 < found["attention"]["entropy"] < 3
+    assert found["attention"]["by_class"]
+    assert "best and the" in (folder / "one.html").read_text()
+
+
+def test_gold_links_from_the_command_line(folder):
+    pairs = [line.split("\t") for line in (folder / "test.tsv").read_text().splitlines()]
+    links = "".join(" ".join(f"{i}-{i}" for i in range(len(s.split()))) + "\n" for s, _ in pairs)
+    (folder / "gold.txt").write_text(links)
+    ran = run("evaluate", "long", "test.tsv", "--gold", "gold.txt", "--json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)["gold"]
+    assert found[0]["aer"] < 30  # it learned to copy, so it looks at what it copies
+    (folder / "few.txt").write_text("0-0\n")
+    ran = run("evaluate", "long", "test.tsv", "--gold", "few.txt", cwd=folder)
+    assert ran.returncode == 1
+    assert ran.stderr.strip() == "error: 60 pairs, but gold for 1; expected as many"
+
+
+def test_whether_a_glance_mattered(folder):
+    ran = run("translate", "long", "a b c d", "--occlude", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    lines = [line.split("\t") for line in ran.stdout.splitlines()]
+    assert lines[1] == ["word", "places hidden", "probability", "without them", "without others"]
+    drop = np.mean([float(row[2]) - float(row[3]) for row in lines[2:]])
+    by_chance = np.mean([float(row[2]) - float(row[4]) for row in lines[2:]])
+    assert drop > by_chance
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "code"),
+    [
+        (["long", "test.tsv"], "say where to: -o report.html, or --json", 2),
+        (["test.tsv"], "give the systems to compare, and then the test", 2),
+        (["long", "long", "test.tsv", "--json"], "a system stands there twice", 2),
+        (["perfect.txt", "test.tsv", "--json"], "perfect.txt: is no run of saccade; one of those compared must be", 1),
+        (["long", "short.txt", "test.tsv", "--json"], "short.txt: 1 lines, expected one for each of 60 sources", 1),
+        (["long", "none.txt", "test.tsv", "--json"], "none.txt: cannot be read", 1),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_one_line(folder, arguments, says, code):
+    (folder / "short.txt").write_text("one line\n")
+    ran = run("compare", *arguments, cwd=folder)
+    assert ran.returncode == code
+    assert says in ran.stderr.strip().splitlines()[-1]
+    assert "Traceback" not in ran.stderr
+
+
+def test_the_same_sentences_are_drawn_for_both():
+    references = [[f"the cat {i} sat on the mat"] for i in range(40)]
+    good = bleu_parts([r[0] for r in references], references)
+    fair = bleu_parts([r[0].replace("cat", "dog") for r in references], references)
+    assert paired(good, fair, bleu_of, samples=100) == 0
+    assert paired(good, good, bleu_of, samples=100) == 1
+
+
+def test_other_systems_may_write_a_line_for_each_pair():
+    from saccade.data import Pair
+
+    pairs = [Pair("a", "x"), Pair("a", "y"), Pair("b", "z")]
+    for outputs in (["y", "z"], ["y", "ignored", "z"]):
+        assert of_outputs("other", outputs, pairs, True).report.scores["exact"] == 100
+    best = against([of_outputs("one", ["y", "z"], pairs, True), of_outputs("two", ["y", "y"], pairs, True)])
+    assert (best[0].better, best[0].difference) == ("one", 50)
+
+
+def test_a_chart_of_nothing_and_of_one_point():
+    assert chart([], "x", "y") == ""
+    assert "<polyline" in chart([Series("a", [1], [2], [1], [3])], "x", "y")
