@@ -39,7 +39,11 @@ def test_a_family_is_picked_that_has_what_was_asked_for():
     assert automatic(amount, {}).family == "luong"
     assert automatic(amount, {"norm": "post"}).family == "transformer"
     assert automatic(amount, {"cell": "gru"}).family == "luong"
-    assert automatic(Amount(10_000, 100_000, False, minutes=5), {"score": "dot"}).family == "bahdanau"
+    sentences = Amount(10_000, 100_000, False, minutes=5)
+    assert automatic(sentences, {}).family == "transformer"
+    assert automatic(sentences, {"score": "dot"}).family == "bahdanau"
+    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True), {}).family == "transformer"
+    assert automatic(Amount(10_000, 100_000, True, minutes=5, pictures=True), {}).family == "luong"
 
 
 def test_the_more_often_a_pair_is_seen_the_more_dropout():

@@ -27,12 +27,12 @@ _RECURRENT: dict[str, Settings] = {
 }
 _TRANSFORMER: dict[str, Settings] = {
     "tiny": {
-        "model": {"width": 128, "layers": 2, "heads": 4, "hidden": 512},
+        "model": {"width": 128, "layers": 2, "heads": 4, "hidden": 256},
         "train": {"batch_tokens": 1500, "learning_rate": 2e-3},
     },
     "small": {
         "model": {"width": 256, "layers": 3, "heads": 8, "hidden": 512, "tied": True},
-        "train": {"batch_tokens": 3000, "learning_rate": 1e-3},
+        "train": {"batch_tokens": 1500, "learning_rate": 1e-3},
     },
     "base": {
         "model": {"width": 512, "layers": 4, "heads": 8, "hidden": 2048, "tied": True},
@@ -47,8 +47,8 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     },
     "transformer": _TRANSFORMER,
 }
-SPEED = {True: 10_000, False: 3_500}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
-MANY = 300_000  # pairs of sentences, for which a Transformer is worth its hunger
+SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
@@ -96,14 +96,14 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         raise unknown("model", family, FAMILIES)
     if preset not in (*PRESETS["luong"], "auto"):
         raise unknown("preset", preset, [*PRESETS["luong"], "auto"])
-    wish: Family = "luong" if amount.spelt or amount.pictures else "bahdanau" if amount.pairs < MANY else "transformer"
+    wish: Family = "luong" if amount.spelt else "transformer"
     order = [wish, *(f for f in FAMILIES if f != wish)]
     fitting = [f for f in order if all(f in OWNERS.get(name, FAMILIES) for name in asked)]
     chosen: Family = family or (fitting[0] if fitting else wish)
     if preset != "auto":
         size = preset
     elif amount.pictures:
-        size = "small"
+        size = "small" if amount.spelt else "tiny"
     elif amount.spelt:
         size = "tiny" if amount.passes(1000) < 2 else "small"
     else:

@@ -160,7 +160,7 @@ def _noise(text: str, chance: random.Random) -> str:
 
 
 MANY = 10**9  # pictures of one seed, at most
-DRAWING = 1  # version of how pictures are drawn: another one makes the cache draw them anew
+DRAWING = 2  # version of how pictures are drawn: another one makes the cache draw them anew
 _SIZES = {"train": 20_000, "dev": 1_000, "test": 1_000}
 TASKS: dict[str, Task | PictureTask] = {
     task.name: task
