@@ -1,5 +1,6 @@
 """Predictions: links between words, records that come back as they went, views that harm nobody."""
 
+import html
 import json
 
 import numpy as np
@@ -97,6 +98,14 @@ def test_every_ending(tmp_path, ending):
         assert content.decode().splitlines()[1] == "die,0.8,0.1,0.1,0"
 
 
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
+    shown = prediction()._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert 'sandbox="allow-scripts"' in shown
+    inside = html.unescape(shown.partition('srcdoc="')[2].partition('"></iframe>')[0])
+    assert inside == page([prediction()], title="the cat")
+
+
 def test_another_ending_is_an_error_and_writes_nothing(tmp_path):
     with pytest.raises(ValueError, match=r"unknown ending '.pmg'; did you mean '.png'"):
         prediction().save(tmp_path / "x.pmg")
@@ -126,9 +135,9 @@ def test_no_text_harms_a_view(source, text):
     shown = clean.show(colour=False)
     assert not any(ord(c) < 32 and c != "\n" for c in shown)
     assert not {"\u202e", "\u2066", "\x9b"} & set(shown)
-    html = page([clean])
-    assert html.count("<script") == html.count("</script") == 2  # the data, and what draws it
-    assert " style=" not in html  # which the page's own policy would forbid
+    shown = page([clean])
+    assert shown.count("<script") == shown.count("</script") == 2  # the data, and what draws it
+    assert " style=" not in shown  # which the page's own policy would forbid
 
 
 NEMATUS = """0 ||| Obama welcomes Netanyahu ||| 0 ||| Obama empfängt Net@@ any@@ ah@@ u ||| 7 4

@@ -51,6 +51,9 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
+FORGET = (
+    0.3  # weight decay for pictures: what words alone foretell is learned first, and should fade when sight tells more
+)
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
     True: ((20_000, 0.4), (200_000, 0.2)),
     False: ((10_000, 0.3), (100_000, 0.2)),
@@ -117,7 +120,8 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     if amount.pictures:
         if chosen != "transformer":
             settings["model"]["embedding"] = asked.get("width", settings["model"]["width"])
-        settings["train"] = {"batch_tokens": 1000, "learning_rate": 1e-3 if chosen == "transformer" else 2e-3}
+        rate = 1e-3 if chosen == "transformer" else 2e-3
+        settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": FORGET}
     if amount.spelt and not amount.pictures and chosen != "transformer" and amount.pairs < FEW:
         settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
     passes = amount.passes(settings["train"]["batch_tokens"])
@@ -126,7 +130,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     settings["model"] |= {"family": chosen, "dropout": dropout}
     if amount.spelt:
         settings["train"]["most_epochs"] = 4 * ENOUGH
-    if passes < 2:
+    if passes < 2 and not amount.pictures:
         settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
     kind = "pictures" if amount.pictures else "words that are spelt" if amount.spelt else "sentences"
     return Automatic(

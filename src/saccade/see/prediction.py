@@ -1,6 +1,7 @@
 """What was written for a source, and where it came from."""
 
 import csv
+import html
 import io
 import json
 from dataclasses import dataclass, field, replace
@@ -164,7 +165,7 @@ class Prediction:
             case ".soft":
                 content = self._soft().encode()
             case ".html":
-                content = self._repr_html_().encode()
+                content = self._page().encode()
             case _:
                 content = self._picture(kind[1:])
         path.write_bytes(content)
@@ -176,7 +177,15 @@ class Prediction:
         return heatmap(self, colour, width)
 
     def _repr_html_(self) -> str:
-        """How it draws itself in a notebook."""
+        """How it draws itself in a notebook: the page, in a frame of its own, so that several do not meet."""
+        height = min(900, 240 + 30 * len(self.target_tokens))
+        inside = html.escape(self._page())
+        return (
+            f'<iframe title="Where it looked" sandbox="allow-scripts" width="100%" height="{height}" srcdoc="{inside}">'
+            "</iframe>"
+        )
+
+    def _page(self) -> str:
         from saccade.see.page import page  # noqa: PLC0415
 
         return page([self], title=self.source)
