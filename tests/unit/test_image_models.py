@@ -141,3 +141,16 @@ def test_a_cell_sees_its_own_pixels_best(stride):
         seen = cnn(picture)[0].sum((0, 2))  # [h]
         centre = float((seen * torch.arange(len(seen))).sum() / seen.sum())
         assert centre == pytest.approx(cell, abs=0.01)
+
+
+def test_a_line_of_writing_is_read_along_its_columns():
+    model = make("luong", height=8, width=32)
+    pixels = torch.randint(0, 256, (2, 3, 8, 32), dtype=torch.uint8)
+    memory = model.encode(pixels, torch.tensor([[8, 32], [8, 16]]))
+    whole, half = memory.along.view(2, 2, 8)  # [B, h, w]
+    assert torch.allclose(whole, ((torch.arange(8) + 0.5) / 8).expand(2, 8))
+    assert torch.allclose(half[:, :4], ((torch.arange(4) + 0.5) / 4).expand(2, 4))
+    assert torch.equal(memory.select(torch.tensor([1])).along, memory.along[1:])
+    given, real = torch.randint(3, 11, (2, 1, 4)), torch.ones(2, 1, 4, dtype=torch.bool)
+    cost = [model(pixels, torch.tensor([[8, 32], [8, 16]]), given, given, real, diagonal=d).item() for d in (0.0, 1.0)]
+    assert 0 < cost[1] - cost[0] < 8  # no more than one for each word

@@ -8,6 +8,7 @@ from saccade.config.base import Config
 from saccade.config.model import Share
 
 STRIDES = (4, 8, 16)  # of our own encoders
+WIDE = 3  # times as wide as high is a line of writing
 
 
 class ImageConfig(Config):
@@ -39,6 +40,11 @@ class ImageConfig(Config):
     flip: bool = Field(
         False, description="Training turns half of the pictures round; never where left and right matter."
     )
+
+    @property
+    def wide(self) -> bool:
+        """Whether the frame has the shape of a line of writing."""
+        return self.width >= WIDE * self.height
 
     @model_validator(mode="before")
     @classmethod

@@ -106,7 +106,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     if preset != "auto":
         size = preset
     elif amount.pictures:
-        size = "small" if amount.spelt else "tiny"
+        size = "tiny"
     elif amount.spelt:
         size = "tiny" if amount.passes(1000) < 2 else "small"
     else:
@@ -118,10 +118,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings["model"] |= {"embedding": width, "tied": asked.get("embedding", width) == width}
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
     if amount.pictures:
-        if chosen != "transformer":
-            settings["model"]["embedding"] = asked.get("width", settings["model"]["width"])
-        rate = 1e-3 if chosen == "transformer" else 2e-3
-        settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": FORGET}
+        _see(settings, amount, chosen, asked.get("width"))
     if amount.spelt and not amount.pictures and chosen != "transformer" and amount.pairs < FEW:
         settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
     passes = amount.passes(settings["train"]["batch_tokens"])
@@ -139,3 +136,17 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings,
         f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {dropout}",
     )
+
+
+def _see(settings: Settings, amount: Amount, family: Family, width: int | None) -> None:
+    """What is other where the source is a picture."""
+    model = settings["model"]
+    if family != "transformer":
+        model["embedding"] = model["width"] if width is None else width
+    if family == "luong":  # which thing was looked at last matters for what is said next of another
+        model |= {"feed": True, "score": "scaled_dot"}
+    rate = 1e-3 if family == "transformer" else 2e-3
+    if amount.spelt:  # one text a picture: few tokens are many pictures, and no letter foretells the next
+        settings["train"] = {"batch_tokens": 300, "learning_rate": rate, "label_smoothing": 0.0}
+    else:
+        settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": FORGET}

@@ -53,7 +53,7 @@ class TrainConfig(Config):
     diagonal: NonNegativeFloat = Field(
         0.0,
         description="How much it costs at first, and less and less, to look far from where a target in step with its "
-        "source would look (guided attention).",
+        "source would look (guided attention); of wide pictures, from left to right.",
     )
     weight_decay: NonNegativeFloat = Field(0.01, description="How fast weights shrink (AdamW).")
     average: Share = Field(
@@ -136,8 +136,10 @@ class RunConfig(Config):
         for name in ("diagonal", "doubly_stochastic"):
             if getattr(self.train, name) and self.model.family == "seq2seq":
                 raise ValueError(f"train.{name}: is about where a model looks, and seq2seq looks nowhere")
-        if self.train.diagonal and self.image is not None:
-            raise ValueError("train.diagonal: is about the order of a text, and the sources are pictures")
+        if self.train.diagonal and self.image is not None and not self.image.wide:
+            raise ValueError(
+                "train.diagonal: is about lines of writing, and these pictures are not wide enough for one"
+            )
         return self
 
     def settings(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class Model(nn.Module):
                 missed = ((1 - looked) ** 2).mean((-3, -2)) * meant.any(-1, keepdim=True)  # [.., N]
                 loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
             if weights is not None and diagonal:
-                strayed = (weights.mean((-3, -2)) * _off_diagonal(memory.mask, meant)).sum(-1)  # [.., T]
+                strayed = (weights.mean((-3, -2)) * _off_diagonal(memory, meant)).sum(-1)  # [.., T]
                 loss = loss + diagonal * strayed[meant].sum()
             if consistency:
                 one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
@@ -106,16 +106,19 @@ def _stretches(real: Tensor) -> list[tuple[slice, int]]:
     return [(slice(0, best), longest[0]), (slice(best, count), longest[best])]
 
 
-def _off_diagonal(mask: Tensor, real: Tensor) -> Tensor:
+def _off_diagonal(memory: Memory, real: Tensor) -> Tensor:
     """1 − e^{−(n/N − t/T)² / 2w²} for N and T real places: 0 on the diagonal of each pair, 1 far from it: [.., T, N].
 
-    (Guided attention, Tachibana et al. 2018.)
+    (Guided attention, Tachibana et al. 2018.) Of a picture, n/N is how far from the left a cell is.
     """
-    mask = mask.view(len(mask), *[1] * (real.dim() - 2), -1)  # [B, N] or [B, 1, N]
     places, times = (
-        (torch.arange(x.shape[-1], device=x.device) + 0.5) / x.sum(-1, keepdim=True).clamp(min=1) for x in (mask, real)
+        (torch.arange(x.shape[-1], device=x.device) + 0.5) / x.sum(-1, keepdim=True).clamp(min=1)
+        for x in (memory.mask, real)
     )
-    return 1 - torch.exp(-((places.unsqueeze(-2) - times.unsqueeze(-1)) ** 2) / (2 * DIAGONAL_WIDTH**2))
+    if memory.along is not None:
+        places = memory.along
+    places = places.view(len(places), *[1] * (real.dim() - 1), -1)  # [B, 1, N] or [B, 1, 1, N]
+    return 1 - torch.exp(-((places - times.unsqueeze(-1)) ** 2) / (2 * DIAGONAL_WIDTH**2))
 
 
 def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int, shared: bool = False) -> Model:

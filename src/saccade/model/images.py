@@ -50,7 +50,9 @@ class ImageEncoder(nn.Module):
             x = self.itself(x, mask=mask).output
         states = self.drop(self.norm(x)) * mask.unsqueeze(-1)
         mean = states.sum(1) / mask.sum(1, keepdim=True)
-        return Memory(states, states, mask, torch.tanh(self.pool(mean)))
+        columns = (torch.arange(self.grid[1], device=sizes.device) + 0.5) * self.stride  # their middles, in pixels
+        along = (columns / sizes[:, 1:]).unsqueeze(1).expand(-1, self.grid[0], -1).flatten(1)  # [B, N]
+        return Memory(states, states, mask, torch.tanh(self.pool(mean)), along=along)
 
     def real(self, sizes: Tensor) -> Tensor:
         """Which cells have something of the picture in them: [B, N]."""

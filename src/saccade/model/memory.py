@@ -19,11 +19,15 @@ class Memory:
     mask: Tensor  # [B, N]: True where there is something
     summary: Tensor  # [B, D]
     prepared: tuple[Prepared, ...] = ()
+    along: Tensor | None = (
+        None  # [B, N]: how far along a line of writing each place is, from 0 to 1; None: as they stand
+    )
 
     def select(self, rows: Tensor) -> "Memory":
         """Only these sentences: finished ones leave the batch."""
         prepared = tuple(Prepared(p.keys[rows], p.values[rows]) for p in self.prepared)
-        return Memory(self.keys[rows], self.values[rows], self.mask[rows], self.summary[rows], prepared)
+        along = None if self.along is None else self.along[rows]
+        return Memory(self.keys[rows], self.values[rows], self.mask[rows], self.summary[rows], prepared, along)
 
     def with_prepared(self, *prepared: Prepared) -> "Memory":
         return replace(self, prepared=prepared)

@@ -178,7 +178,7 @@ def _chosen(
         if side in texts
     }
     if (frame := frame_of(config)) is not None:
-        return config, frame, learnt["target"]
+        return _read_along(config, asked, say), frame, learnt["target"]
     config = _ordered(config, asked, learnt, material, say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
@@ -197,6 +197,16 @@ def _ordered(
     if found < IN_STEP:
         return config
     say(f"order: the target keeps step with the source ({found:.2f}), so attention begins near the diagonal")
+    return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
+
+
+def _read_along(config: RunConfig, asked: Asked, say: Callable[[str], None]) -> RunConfig:
+    """Wide pictures whose text is spelt are lines of writing, read from the left."""
+    assert config.image is not None
+    spelt = config.image.wide and config.target.spelt
+    if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
+        return config
+    say("pictures: wide, and their text is spelt, so attention begins to read them from left to right")
     return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
