@@ -38,8 +38,8 @@ def paired(
 
     Both have a row [S, P] for the same sentences, and the same sentences are drawn for both.
 
-    >>> parts = np.array([[1.0, 1.0]] * 60 + [[0.0, 1.0]] * 40)
-    >>> paired(parts, parts[::-1] * [0.5, 1], lambda total: total[0] / total[1]) < 0.05
+    >>> good, fair = (np.array([[1.0, 1.0]] * n + [[0.0, 1.0]] * (100 - n)) for n in (90, 60))
+    >>> paired(good, fair, lambda total: float(total[0] / total[1])) < 0.05
     True
     """
     if not len(better):
@@ -49,4 +49,4 @@ def paired(
     for _ in range(samples):
         rows = chance.integers(len(better), size=len(better))
         lost += score(better[rows].sum(0)) <= score(worse[rows].sum(0))
-    return lost / samples
+    return float(lost / samples)
