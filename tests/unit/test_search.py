@@ -8,8 +8,10 @@ from problems import assert_equal
 from test_models import ALL, V_SOURCE, V_TARGET, longest, name, sources
 
 from saccade.config import ModelConfig
+from saccade.data import Frame, Tokeniser
 from saccade.model import build
-from saccade.search import Sampling, beam_search, force
+from saccade.search import Options, Sampling, Translator, beam_search, force
+from saccade.search.translator import LENGTH_PENALTY
 
 START, STOP = 1, 2
 
@@ -217,3 +219,11 @@ def test_what_is_never_written_is_not_written(model):
     found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3, never=[often])
     assert not any(often in x.tokens for h in found for x in h)
     assert all(h for h in found)
+
+
+def test_a_longer_caption_is_not_favoured_but_a_longer_translation_may_be():
+    for pictures in (True, False):
+        translator = Translator.__new__(Translator)
+        translator.source = Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols")
+        assert translator._length_penalty(Options()) == LENGTH_PENALTY[pictures]
+        assert translator._length_penalty(Options(length_penalty=0.7)) == 0.7

@@ -127,6 +127,12 @@ def show_config() -> None:
     print(manual())
 
 
+LengthPenalty = Annotated[
+    float | None,
+    typer.Option(help="0 favours short outputs; more, long ones.", show_default="1 for texts, 0 for pictures"),
+]
+
+
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
@@ -134,7 +140,7 @@ def evaluate(
         list[str], typer.Argument(metavar="TEST | SRC REF", help="Pairs, two parallel files, or a task's test part.")
     ],
     beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
-    length_penalty: Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")] = 1.0,
+    length_penalty: LengthPenalty = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
     together: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
@@ -219,7 +225,6 @@ Occlude = Annotated[
     bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
 ]
 Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt .soft.")]
-LengthPenalty = Annotated[float, typer.Option(help="0 favours short outputs; more, long ones.")]
 Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
 Temperature = Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")]
 TopK = Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")]
@@ -252,7 +257,7 @@ def translate(
     show: Show = False,
     occlude: Occlude = False,
     save: Save = None,
-    length_penalty: LengthPenalty = 1.0,
+    length_penalty: LengthPenalty = None,
     coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
     sample: Sample = False,
     temperature: Temperature = 1.0,
@@ -289,7 +294,7 @@ def caption(
     show: Show = False,
     occlude: Occlude = False,
     save: Save = None,
-    length_penalty: LengthPenalty = 1.0,
+    length_penalty: LengthPenalty = None,
     sample: Sample = False,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,

@@ -22,6 +22,10 @@ from saccade.see.prediction import END
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them
 AT_ONCE = 64  # sources in a batch
+LENGTH_PENALTY = {  # of texts, where the source says how long; of pictures, where a longer caption claims more
+    False: 1.0,
+    True: 0.0,
+}
 RUNNERS = 3  # words told of that might have stood in place of one
 
 
@@ -31,7 +35,7 @@ class Options:
 
     beam: int = 5  # hypotheses kept while searching; 1 is greedy
     nbest: int = 1  # how many of them are returned
-    length_penalty: float = 1.0  # 0 favours short outputs, more favours long ones
+    length_penalty: float | None = None  # 0 favours short outputs, more favours long ones; None: LENGTH_PENALTY
     coverage_penalty: float = 0.0  # how much it matters that the whole source was looked at
     sample: bool = False  # draw by chance in place of searching
     temperature: float = 1.0
@@ -205,12 +209,15 @@ class Translator:
             start=START,
             stop=STOP,
             beam=beam,
-            length_penalty=options.length_penalty,
+            length_penalty=self._length_penalty(options),
             coverage_penalty=options.coverage_penalty,
             prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
             sampling=sampling,
             never=(PAD, START, UNKNOWN),  # what no reader could read
         )
+
+    def _length_penalty(self, options: Options) -> float:
+        return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
 
     def _look(self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
