@@ -139,7 +139,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         table.add_row(escape(s.name), f"{s.report.scores[main]:.2f}", f"{low:.1f} – {high:.1f}")
     console.print(table)
     for a in against(ordered):
-        told = f"{a.better} over {a.worse}: {a.difference:+.2f}, none by chance {a.chance:.3f}"
+        told = f"{a.better} over {a.worse}: {a.difference:+.2f} (p = {a.chance:.3f}, paired bootstrap)"
         console.print(told, highlight=False, markup=False)
 
 

@@ -169,7 +169,7 @@ def _differences(found: Sequence[Against], what: str) -> str:
     )
     return (
         f'<table class="plain"><caption>Paired bootstrap of {what}</caption><thead><tr><td></td>'
-        '<th scope="col">difference</th><th scope="col">chance that it is none</th></tr></thead>'
+        '<th scope="col">difference</th><th scope="col">p</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
 
