@@ -239,6 +239,8 @@ class TestAlbums:
             (folder / "annotations" / f"instances_{part}2017.json").write_text(json.dumps(boxes))
         assert self.pairs(folder)[0] == [("one.jpg", "in train")]
         assert self.pairs(folder, "dev")[0] == [("two.jpg", "in val")]
+        with pytest.raises(ValueError, match="has no part named test; there are: dev, train"):
+            self.pairs(folder, "test")
 
     def test_karpathys_splits_and_flickrs_are_kept(self, folder):
         images = [("one.jpg", "train"), ("two.jpg", "val"), ("three.png", "restval")]

@@ -150,6 +150,10 @@ def evaluate(
     ] = None,
     langs: Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")] = None,
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+    part: Annotated[
+        str,
+        typer.Option(metavar="train|dev|test", help="Which part, of a built-in task or of captions that name parts."),
+    ] = "test",
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
     ] = None,
@@ -162,9 +166,12 @@ def evaluate(
     with plainly():
         from saccade.cli.evaluation import evaluate_command
         from saccade.data import Source
+        from saccade.errors import unknown
         from saccade.search import Options
 
-        source = Source(test, "test", _columns(columns), _langs(langs), strict)
+        if part not in ("train", "dev", "test"):
+            raise unknown("part", part, ("train", "dev", "test"))
+        source = Source(test, part, _columns(columns), _langs(langs), strict)
         options = Options(beam, length_penalty=length_penalty)
         evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)
 

@@ -71,6 +71,8 @@ class Album:
                 raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
             first = first or skipped
             yield skipped
+        if wanted is not None and wanted not in self.parts():
+            raise ValueError(f"{self.path}: has no part named {wanted}; there are: {', '.join(sorted(self.parts()))}")
         if not any_pair:
             raise ValueError(f"{self.path}: no captions found{f'; the first problem: {first}' if first else ''}")
 
