@@ -115,6 +115,7 @@ def test_a_model_learns_from_features_and_describes_new_pictures(resnet, album, 
     ("settings", "message"),
     [
         ({"backbone": "no/such-folder"}, "image.backbone: no/such-folder: cannot be loaded"),
+        ({"backbone": "some", "flip": True}, "flip: changes pixels"),
         ({"encoder": "pretrained"}, "backbone: goes with encoder=pretrained"),
         ({"encoder": "cnn", "backbone": "some"}, "backbone: goes with encoder=pretrained"),
         ({"stride": 12, "height": 24, "width": 24}, "stride: 12, expected one of 4, 8, 16"),

@@ -13,7 +13,7 @@ from saccade.metrics import ailments
 from saccade.see import Prediction, from_links, page, read_soft, write_soft
 from saccade.see.prediction import check_ending
 
-SEVERAL = (".html", ".soft")
+SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 
 
 def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
@@ -27,19 +27,27 @@ def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         width = shutil.get_terminal_size((100, 24)).columns
         print("\n\n".join(p.show(colour, width) for p in predictions))
-    elif len(predictions) == 1:
-        predictions[0].save(save)
-    elif save.suffix.lower() not in SEVERAL:
+    elif len(predictions) > 1 and save.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' and '.join(SEVERAL)} only")
     else:
-        whole = page(predictions, title=file.stem) if save.suffix.lower() == ".html" else write_soft(predictions)
-        save.write_text(whole, encoding="utf-8")
+        save_all(predictions, save)
+
+
+def save_all(predictions: list[Prediction], path: Path) -> None:
+    """One prediction as the ending says, or several in one file."""
+    if len(predictions) == 1:
+        predictions[0].save(path)
+    elif path.suffix.lower() == ".soft":
+        path.write_text(write_soft(predictions), encoding="utf-8")
+    else:
+        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
 
 
 def _read(file: Path, pairs: Source | None) -> list[Prediction]:
     """Records of ours, a line each; soft alignments; or, with the pairs they belong to, links."""
     try:
-        start = file.open(encoding="utf-8", errors="replace").read(1000)
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            start = opened.read(1000)
     except OSError as error:
         raise ValueError(f"{file}: {error.strerror}") from None
     if pairs is not None:

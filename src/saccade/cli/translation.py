@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import say
 from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
 from saccade.search import Occluded, Options, Translator, occlude
-from saccade.see import Prediction, page, write_soft
+from saccade.see import Prediction
 from saccade.see.prediction import check_ending
 from saccade.see.terminal import printable
 from saccade.train import load
 
-SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 CHUNK = 1024  # texts read, translated and written at a time
 
 
@@ -218,15 +218,6 @@ def _written(output: Path | None) -> Iterator[TextIO]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-
-
-def save_all(predictions: list[Prediction], path: Path) -> None:
-    if len(predictions) == 1:
-        predictions[0].save(path)
-    elif path.suffix.lower() == ".soft":
-        path.write_text(write_soft(predictions), encoding="utf-8")
-    else:
-        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
 
 
 def _warn(number: int, done: Prediction) -> None:

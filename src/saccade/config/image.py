@@ -62,6 +62,9 @@ class ImageConfig(Config):
         if (self.encoder == "pretrained") != (self.backbone is not None):
             raise ValueError("backbone: goes with encoder=pretrained, and encoder=pretrained with a backbone")
         if self.backbone is not None:
+            for name in ("shift", "colour", "flip"):
+                if getattr(self, name):
+                    raise ValueError(f"{name}: changes pixels, but of a backbone only its features are kept")
             return self
         if self.stride not in STRIDES:
             raise ValueError(f"stride: {self.stride}, expected one of {', '.join(map(str, STRIDES))}")

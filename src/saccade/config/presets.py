@@ -51,9 +51,7 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
-FORGET = (
-    0.3  # weight decay for pictures: what words alone foretell is learned first, and should fade when sight tells more
-)
+FORGET = 0.3  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
     True: ((20_000, 0.4), (200_000, 0.2)),
     False: ((10_000, 0.3), (100_000, 0.2)),

@@ -19,9 +19,7 @@ class Memory:
     mask: Tensor  # [B, N]: True where there is something
     summary: Tensor  # [B, D]
     prepared: tuple[Prepared, ...] = ()
-    along: Tensor | None = (
-        None  # [B, N]: how far along a line of writing each place is, from 0 to 1; None: as they stand
-    )
+    along: Tensor | None = None  # [B, N]: how far along a line of writing, 0 to 1, each place is; None: as they stand
 
     def select(self, rows: Tensor) -> "Memory":
         """Only these sentences: finished ones leave the batch."""

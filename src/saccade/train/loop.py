@@ -85,10 +85,8 @@ class Learner:
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
         self.deadline: float | None = None
-        self.report, self.most = (
-            0.0,
-            sys.maxsize,
-        )  # seconds that the end will take; steps that a budget may be filled with
+        self.report = 0.0  # seconds that the end will take
+        self.most = sys.maxsize  # steps that a budget may be filled with
         if self.config.minutes is not None and not (run.path / "plan.json").exists():
             self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
         self.plan = self._plan(began)
