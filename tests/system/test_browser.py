@@ -4,6 +4,7 @@ Needs Debian's chromium and Playwright; where they are missing, the tests say so
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,38 @@ def test_a_translation_is_drawn_and_other_layers_are_a_choice_away(open_page):
     assert serious(tab) == []
 
 
+def test_what_a_transformer_sees_in_itself_is_a_choice_away(open_page):
+    said = spoken("zwei Männer im Freien", layers=2, heads=3)
+    encoder, decoder = (spoken(said.source, layers=2, heads=3, seed=s).cross for s in (5, 6))
+    tab = open_page([replace(said, encoder=encoder, decoder=decoder, gates=(0.25,) * 5)])
+    cell = tab.locator("tbody tr").nth(1).locator("td").nth(2)
+    tab.select_option("select", label="the source at itself: layer 0, head 1")
+    assert float(cell.inner_text()) == pytest.approx(float(encoder[0, 1, 1, 2]), abs=0.006)
+    assert tab.locator("thead th").all_inner_texts() == ["zwei", "Männer", "im", "Freien", END, "entropy"]
+    tab.select_option("select", label="what was written at itself: mean of all layers")
+    assert float(cell.inner_text()) == pytest.approx(float(decoder.mean((0, 1))[1, 2]), abs=0.006)
+    columns = ["START", "zwei", "Männer", "im", "Freien", "p", "entropy", "β", "instead"]
+    assert tab.locator("thead th").all_inner_texts() == columns
+    assert tab.locator("tbody tr").nth(1).locator("td.n").all_inner_texts()[-1] == "0.25"
+    assert serious(tab) == []
+
+
+def test_a_notebook_shows_it_too(browser, tmp_path):
+    """In a frame that may run its own script and nothing else."""
+    file = tmp_path / "notebook.html"
+    file.write_text(
+        f"<!doctype html><meta charset=utf-8>{spoken('eins zwei', heads=2)._repr_html_()}", encoding="utf-8"
+    )
+    tab = browser.new_context(offline=True).new_page()
+    complaints = []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.goto(file.as_uri())
+    frame = tab.frame_locator("iframe")
+    frame.locator("select").select_option(label="layer 0, head 1")
+    assert frame.locator("tbody tr").count() == 3
+    assert complaints == []
+
+
 def test_colours_are_the_weights(open_page):
     sharp = spoken("a b c")
     sharp = Prediction(*[getattr(sharp, f) for f in ("source", "text", "score", "source_tokens", "target_tokens")],
@@ -134,6 +167,15 @@ def test_a_glance_lies_over_its_picture(open_page):
     outer, inner = figure.locator("svg").bounding_box(), boxes.nth(7).bounding_box()  # the second row's last cell
     assert inner["x"] - outer["x"] == pytest.approx(0.75 * outer["width"], abs=1)
     assert inner["y"] - outer["y"] == pytest.approx(outer["height"] / 3, abs=1)
+
+
+def test_cells_that_reach_beyond_the_picture_are_not_squeezed_into_it(open_page):
+    tab = open_page([replace(drawn(), cell=12)])  # 3×4 cells of 12 pixels over 30×40
+    figure = tab.locator("figure").nth(1)
+    box, whole = figure.locator("rect").nth(6), figure.locator("svg")  # the second row's third cell
+    share = whole.bounding_box()["width"] / 40
+    assert box.bounding_box()["x"] - whole.bounding_box()["x"] == pytest.approx(24 * share, abs=1)
+    assert box.bounding_box()["y"] - whole.bounding_box()["y"] == pytest.approx(12 * share, abs=1)
 
 
 def test_no_token_does_harm(open_page):

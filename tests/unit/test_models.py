@@ -11,8 +11,8 @@ from problems import SCORES, assert_equal
 from saccade.config import ModelConfig
 from saccade.data import START, UNKNOWN
 from saccade.model import build
-from saccade.model.decoders import Seq2SeqDecoder
 from saccade.model.loss import summed_loss
+from saccade.model.recurrent_decoders import Seq2SeqDecoder
 
 V_SOURCE, V_TARGET = 11, 13
 RECURRENT = [

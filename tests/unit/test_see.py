@@ -2,6 +2,7 @@
 
 import html
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.see import Prediction, Token, align, from_links, page, read_soft, write_soft
+from saccade.see.picture import fonts_for
 from saccade.see.prediction import END
 
 
@@ -65,6 +67,8 @@ def test_a_record_comes_back_as_it_went():
     for original in (
         prediction(),
         prediction(cross=None),
+        prediction(encoder=np.ones((1, 2, 4, 4), np.float32), decoder=np.ones((1, 2, 4, 4), np.float32) / 8),
+        prediction(gates=(0.5, 0.25, 1.0, 0.0), grid=(2, 2), cell=8),
         prediction(alternatives=(Prediction("the cat", "x", -3.0),)),
     ):
         back = Prediction.read(json.loads(json.dumps(original.record())))
@@ -96,6 +100,20 @@ def test_every_ending(tmp_path, ending):
     assert content.startswith(begins.get(ending, b""))
     if ending == ".csv":
         assert content.decode().splitlines()[1] == "die,0.8,0.1,0.1,0"
+
+
+def test_characters_that_no_font_has_are_told_of(tmp_path):
+    strange = "\U000f0000"  # of private use: nobody draws it
+    families, missing = fonts_for(f"abc é {strange}")
+    assert families[0] == "DejaVu Sans"
+    assert missing == [strange]
+    said = prediction(source_tokens=tokens("the", strange, "t"))
+    with pytest.warns(UserWarning, match="no font on this machine has \U000f0000"):
+        said.save(tmp_path / "x.png")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        said.save(tmp_path / "x.svg")  # text stays text
+        prediction(text="äß", target_tokens=tokens("ä", "ש", "م")).save(tmp_path / "y.png")
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own():

@@ -6,6 +6,7 @@ It may import every room, but does so inside the commands: `saccade --help` must
 import os
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -228,6 +229,7 @@ NBest = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
 Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
+Inside = Annotated[bool, typer.Option(help="Also where encoder and decoder looked at themselves: --json, --save.")]
 Occlude = Annotated[
     bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
 ]
@@ -263,6 +265,7 @@ def translate(
     ] = False,
     show: Show = False,
     occlude: Occlude = False,
+    inside: Inside = False,
     save: Save = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
@@ -283,7 +286,7 @@ def translate(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, alignments, show, save, occlude)
+        views = Views(as_json, alignments, show, save, occlude, inside)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 
 
@@ -300,6 +303,7 @@ def caption(
     as_json: Json = False,
     show: Show = False,
     occlude: Occlude = False,
+    inside: Inside = False,
     save: Save = None,
     length_penalty: LengthPenalty = None,
     sample: Sample = False,
@@ -319,7 +323,7 @@ def caption(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, False, show, save, occlude)
+        views = Views(as_json, False, show, save, occlude, inside)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 
@@ -344,9 +348,11 @@ def see(
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """A mistake is one line on stderr and exit code 1, an interruption 130; never a traceback."""
+    """A mistake is one line on stderr and exit code 1, an interruption 130; never a traceback. A warning is a line."""
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: print(message, file=sys.stderr)
+            yield
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None

@@ -20,6 +20,7 @@ from saccade.see.prediction import check_ending
 from saccade.see.terminal import printable
 from saccade.train import load
 
+INSIDE = (".html", ".json")  # files that can hold what a model sees in itself
 CHUNK = 1024  # texts read, translated and written at a time
 
 
@@ -109,9 +110,9 @@ def _write(
     with _written(output) as out:
         for chunk in chunks:
             if force is not None and chunk[0]:
-                found = [translator.score(chunk[0], force)]
+                found = [translator.score(chunk[0], force, views.inside)]
             else:
-                found = translator.translate(chunk, options, look, prefix)
+                found = translator.translate(chunk, options, look, prefix, views.inside)
             for prediction in found:
                 number += 1
                 if force is not None and not views.json:
@@ -152,12 +153,23 @@ def _check_writable(translator: Translator, name: str, text: str) -> None:
 class Views:
     """What is printed for each prediction."""
 
-    def __init__(self, as_json: bool, alignments: bool, show: bool, save: Path | None, occlude: bool = False) -> None:
+    def __init__(
+        self,
+        as_json: bool,
+        alignments: bool,
+        show: bool,
+        save: Path | None,
+        occlude: bool = False,
+        inside: bool = False,
+    ) -> None:
+        if inside and not as_json and (save is None or save.suffix.lower() not in INSIDE):
+            raise UsageError(f"--inside: is shown by --json and --save FILE with {' or '.join(INSIDE)}")
         if as_json and (alignments or show or occlude):
             raise UsageError("--json prints everything: leave out --alignments, --show and --occlude")
         if save is not None:
             check_ending(save)
-        self.json, self.alignments, self.show, self.save, self.occlude = as_json, alignments, show, save, occlude
+        self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
+        self.occlude, self.inside = occlude, inside
         self.look = as_json or alignments or show or save is not None
 
     def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:

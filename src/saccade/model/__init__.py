@@ -6,7 +6,7 @@ imports the attention room and the configs.
 """
 
 from saccade.model.build import Model, build
-from saccade.model.decoders import Decoder, Outputs, State, Step
+from saccade.model.decoder import Decoder, Outputs, State, Step
 from saccade.model.memory import Memory
 
 __all__ = ["Decoder", "Memory", "Model", "Outputs", "State", "Step", "build"]

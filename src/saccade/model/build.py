@@ -7,11 +7,13 @@ from torch import Tensor, nn
 from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
 from saccade.data import START, UNKNOWN
-from saccade.model.decoders import BahdanauDecoder, Decoder, LuongDecoder, Seq2SeqDecoder, TransformerDecoder
-from saccade.model.encoders import RecurrentEncoder, TransformerEncoder
+from saccade.model.decoder import Decoder
 from saccade.model.images import ImageEncoder
 from saccade.model.loss import summed_loss
 from saccade.model.memory import Memory
+from saccade.model.recurrent_decoders import BahdanauDecoder, LuongDecoder, Seq2SeqDecoder
+from saccade.model.recurrent_encoder import RecurrentEncoder
+from saccade.model.transformer import TransformerDecoder, TransformerEncoder
 
 DIAGONAL_WIDTH = 0.15  # of a source's length
 
@@ -23,12 +25,13 @@ class Model(nn.Module):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
-    def encode(self, tokens: Tensor, mask: Tensor) -> Memory:
+    def encode(self, tokens: Tensor, mask: Tensor, need_weights: bool = False) -> Memory:
         """Reads a batch of sources, tokens [B, N] or pixels [B, 3, H, W], and prepares what the decoder will look at.
 
-        `mask` says how far each goes: [B, N] or, of pictures, their height and width [B, 2].
+        `mask` says how far each goes: [B, N] or, of pictures, their height and width [B, 2]. With `need_weights`, an
+        encoder that looks at itself tells where.
         """
-        return self.decoder.prepare(self.encoder(tokens, mask))
+        return self.decoder.prepare(self.encoder(tokens, mask, need_weights))
 
     def forward(
         self,
@@ -73,9 +76,8 @@ class Model(nn.Module):
         loss = memory.summary.new_zeros(())
         for slots, longest in _stretches(real):
             told, asked, meant = (x[..., slots, :longest] for x in (given, wanted, real))
-            hidden, weights = self.decoder(
-                memory, told, need_weights=doubly_stochastic + diagonal > 0
-            )  # [.., T, D], [.., T, L, H, N]
+            found = self.decoder(memory, told, need_weights=doubly_stochastic + diagonal > 0)
+            hidden, weights = found.hidden, found.weights  # [.., T, D], [.., T, L, H, N]
             logits = self.decoder.readout(hidden[meant])  # [R, V]: the output layer sees no padding
             loss = loss + summed_loss(logits, asked[meant], smoothing)
             if weights is not None and doubly_stochastic:

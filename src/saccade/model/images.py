@@ -9,6 +9,7 @@ from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
 from saccade.model.memory import Memory
 from saccade.model.recurrent import each
+from saccade.model.transformer import stacked
 
 PLACES = 0.5  # how much of a cell, beside features of about 1, is where it is
 GROUPS = 8  # of channels that are normalised together: no picture depends on the others of its batch
@@ -39,20 +40,22 @@ class ImageEncoder(nn.Module):
         self.drop = Dropout(config.dropout)
         self.pool = nn.Linear(config.width, config.width)
 
-    def forward(self, pixels: Tensor, sizes: Tensor) -> Memory:
+    def forward(self, pixels: Tensor, sizes: Tensor, need_weights: bool = False) -> Memory:
         x = pixels.to(self.project.weight.dtype)  # [B, 3, H, W]
         if self.pixels:
             x = x / 127.5 - 1
             x = self.see(self.change(x, sizes) if self.training else x)  # [B, C, h, w]
         x = self.project(x.permute(0, 2, 3, 1)) + self.row + self.column  # [B, h, w, D]
         x, mask = x.flatten(1, 2), self.real(sizes)  # [B, N, D], [B, N]
+        itself = None
         if self.itself is not None:
-            x = self.itself(x, mask=mask).output
+            x, _, weights, _ = self.itself(x, mask=mask, need_weights=need_weights)
+            itself = stacked([weights], 1)
         states = self.drop(self.norm(x)) * mask.unsqueeze(-1)
         mean = states.sum(1) / mask.sum(1, keepdim=True)
         columns = (torch.arange(self.grid[1], device=sizes.device) + 0.5) * self.stride  # their middles, in pixels
         along = (columns / sizes[:, 1:]).unsqueeze(1).expand(-1, self.grid[0], -1).flatten(1)  # [B, N]
-        return Memory(states, states, mask, torch.tanh(self.pool(mean)), along=along)
+        return Memory(states, states, mask, torch.tanh(self.pool(mean)), itself=itself, along=along)
 
     def real(self, sizes: Tensor) -> Tensor:
         """Which cells have something of the picture in them: [B, N]."""

@@ -19,13 +19,14 @@ class Memory:
     mask: Tensor  # [B, N]: True where there is something
     summary: Tensor  # [B, D]
     prepared: tuple[Prepared, ...] = ()
+    itself: Tensor | None = None  # [B, L, H, N, N]: where its places looked among themselves, if asked for
     along: Tensor | None = None  # [B, N]: how far along a line of writing, 0 to 1, each place is; None: as they stand
 
     def select(self, rows: Tensor) -> "Memory":
         """Only these sentences: finished ones leave the batch."""
         prepared = tuple(Prepared(p.keys[rows], p.values[rows]) for p in self.prepared)
-        along = None if self.along is None else self.along[rows]
-        return Memory(self.keys[rows], self.values[rows], self.mask[rows], self.summary[rows], prepared, along)
+        along, itself = (None if x is None else x[rows] for x in (self.along, self.itself))
+        return Memory(self.keys[rows], self.values[rows], self.mask[rows], self.summary[rows], prepared, itself, along)
 
     def with_prepared(self, *prepared: Prepared) -> "Memory":
         return replace(self, prepared=prepared)

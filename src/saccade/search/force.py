@@ -19,6 +19,8 @@ class Forced(NamedTuple):
 
     log_probabilities: Tensor  # [B, T, V]
     weights: Tensor | None  # [B, T, L, H, N]: the mean over the models; None without attention
+    itself: Tensor | None  # [B, T, L, H, T]: where one Transformer alone looked among the words before
+    gates: Tensor | None  # [B, T]: how much of what they saw was let in, the mean over the models; None without gates
 
 
 @torch.inference_mode()
@@ -37,7 +39,7 @@ def force(
     `look` [B, T, N] interferes with where they look, as it does in a decoder.
     """
     given = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], 1)
-    said, looked = [], []
+    said, looked, itself, gates = [], [], [], []
     for model, memory, onto in zip(models, memories, spread or [None] * len(models), strict=True):
         outputs = model.decoder(memory, given, need_weights=True, look=look)
         said.append(model.decoder.readout(outputs.hidden).log_softmax(-1))
@@ -45,9 +47,17 @@ def force(
         if weights is not None and onto is not None:
             weights = weights @ onto.to(weights)[:, None, None]  # [B, T, L, H, N of the first]
         looked.append(weights)
+        itself.append(outputs.itself)
+        gates.append(outputs.gates)
     log_probabilities = torch.stack(said).logsumexp(0) - math.log(len(said))
     shown = [w for w in looked if w is not None]
     same = len(shown) == len(looked) and len({w.shape for w in shown}) == 1
     if not same:  # layers and heads that do not correspond are averaged away first
         shown = [w.mean((2, 3), keepdim=True) for w in shown]
-    return Forced(log_probabilities, torch.stack(shown).mean(0) if shown else None)
+    let_in = [g for g in gates if g is not None]
+    return Forced(
+        log_probabilities,
+        torch.stack(shown).mean(0) if shown else None,
+        itself[0] if len(itself) == 1 else None,
+        torch.stack(let_in).mean(0) if len(let_in) == len(gates) else None,
+    )

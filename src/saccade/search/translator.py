@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from saccade.attention import TransformerBlock
 from saccade.data import PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pictures, Tokeniser, load_source
 from saccade.data.batches import pad, stack
 from saccade.model import Memory, Model
@@ -87,43 +88,48 @@ class Translator:
         return isinstance(self.source, Frame)
 
     @overload
-    def __call__(self, texts: str, *, look: bool = True, prefix: str = "", **options: float) -> Prediction: ...
+    def __call__(
+        self, texts: str, *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
+    ) -> Prediction: ...
     @overload
     def __call__(
-        self, texts: list[str], *, look: bool = True, prefix: str = "", **options: float
+        self, texts: list[str], *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
     ) -> list[Prediction]: ...
     def __call__(
-        self, texts: str | list[str], *, look: bool = True, prefix: str = "", **options: float
+        self, texts: str | list[str], *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
     ) -> Prediction | list[Prediction]:
         """One prediction for each text, in their order; an empty text stays empty.
 
         `options` are those of `Options`: beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k,
-        top_p, seed. `prefix` is what every output must begin with.
+        top_p, seed. `prefix` is what every output must begin with. With `inside`, predictions also tell where encoder
+        and decoder looked at themselves, if that is how they work.
         """
         chosen = Options(**options)  # type: ignore[arg-type]
         if not isinstance(texts, str | list) or any(not isinstance(t, str) for t in texts):
             raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
         alone = isinstance(texts, str)
-        found = self.translate([texts] if isinstance(texts, str) else texts, chosen, look, prefix)
+        found = self.translate([texts] if isinstance(texts, str) else texts, chosen, look, prefix, inside)
         return found[0] if alone else found
 
     def translate(
-        self, texts: Sequence[str], options: Options, look: bool = True, prefix: str = ""
+        self, texts: Sequence[str], options: Options, look: bool = True, prefix: str = "", inside: bool = False
     ) -> list[Prediction]:
+        self._check_inside(inside)
         sources = [self._read(text) for text in texts]
         begin = self.target.encode(prefix).ids if prefix else []
 
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
             return self._search(rows, memories, options, begin)
 
-        return self._all(sources, write, look, options.nbest)
+        return self._all(sources, write, look or inside, options.nbest, inside)
 
-    def score(self, source: str, target: str) -> Prediction:
+    def score(self, source: str, target: str, inside: bool = False) -> Prediction:
         """What this target costs as the output for this source, and where the models look for each of its words."""
-        return self.score_all([(source, target)])[0]
+        return self.score_all([(source, target)], inside)[0]
 
-    def score_all(self, pairs: Sequence[tuple[str, str]]) -> list[Prediction]:
+    def score_all(self, pairs: Sequence[tuple[str, str]], inside: bool = False) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
+        self._check_inside(inside)
         sources = [self._read(source) for source, _ in pairs]
         wanted = {
             id(s): [*self.target.encode(t).ids[: self.most], STOP] for s, (_, t) in zip(sources, pairs, strict=True)
@@ -132,7 +138,13 @@ class Translator:
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
 
-        return [replace(p, score=sum(p.log_probabilities)) for p in self._all(sources, write, True, 1)]
+        return [replace(p, score=sum(p.log_probabilities)) for p in self._all(sources, write, True, 1, inside)]
+
+    def _check_inside(self, inside: bool) -> None:
+        if inside and len(self.models) > 1:
+            raise ValueError("inside: for one run alone; what several see in themselves does not correspond")
+        if inside and not any(isinstance(part, TransformerBlock) for part in self.models[0].modules()):
+            raise ValueError("inside: nothing in this model looks at itself; that is what a Transformer does")
 
     def memories(self, source: str) -> list[Memory]:
         """What each model makes of a source, before anything is written."""
@@ -144,6 +156,7 @@ class Translator:
         write: Callable[[list["_Source"], list[Memory]], list[list[Hypothesis]]],
         look: bool,
         nbest: int,
+        inside: bool = False,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0) for s in sources]
@@ -151,9 +164,9 @@ class Translator:
         for start in range(0, len(order), AT_ONCE):
             rows = order[start : start + AT_ONCE]
             chosen = [sources[i] for i in rows]
-            memories = self._encode(chosen)
+            memories = self._encode(chosen, inside)
             found = write(chosen, memories)
-            looks = self._look(chosen, memories, [h[0] for h in found]) if look else [None] * len(rows)
+            looks = self._look(chosen, memories, [h[0] for h in found], inside) if look else [None] * len(rows)
             for i, hypotheses, seen in zip(rows, found, looks, strict=True):
                 others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
                 done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
@@ -176,14 +189,14 @@ class Translator:
         return _Source(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
 
     @torch.inference_mode()
-    def _encode(self, sources: list["_Source"]) -> list[Memory]:
+    def _encode(self, sources: list["_Source"], inside: bool = False) -> list[Memory]:
         device = next(self.models[0].parameters()).device
         if isinstance(self.source, Frame):
             fitted = [s.picture for s in sources if s.picture is not None]
             pixels, sizes = stack(np.stack([f.seen for f in fitted]), np.array([f.size for f in fitted], np.int32))
-            return [model.encode(pixels.to(device), sizes.to(device)) for model in self.models]
+            return [model.encode(pixels.to(device), sizes.to(device), inside) for model in self.models]
         return [
-            model.encode(*_padded([s.numbers(i)[: self.most] for s in sources], device))
+            model.encode(*_padded([s.numbers(i)[: self.most] for s in sources], device), inside)
             for i, model in enumerate(self.models)
         ]
 
@@ -219,7 +232,9 @@ class Translator:
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
 
-    def _look(self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis]) -> list["_Looked | None"]:
+    def _look(
+        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis], inside: bool
+    ) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
         spread = None
@@ -231,18 +246,21 @@ class Translator:
         likely, numbers = forced.log_probabilities.topk(min(RUNNERS + 1, forced.log_probabilities.shape[2]), 2)
         looks: list[_Looked | None] = []
         for b, hypothesis in enumerate(best):
-            written = len(hypothesis.tokens)
-            weights = (
-                None if forced.weights is None else forced.weights[b, :written].permute(1, 2, 0, 3)
-            )  # [L, H, T, N]
-            if weights is not None:
-                weights = weights[..., memories[0].mask[b]]
+            written, real = len(hypothesis.tokens), memories[0].mask[b]
+            attention: dict[str, Tensor] = {}
+            if forced.weights is not None:
+                attention["cross"] = forced.weights[b, :written].permute(1, 2, 0, 3)[..., real]  # [L, H, T, N]
+            if inside and memories[0].itself is not None:
+                attention["encoder"] = memories[0].itself[b][:, :, real][..., real]  # [L, H, N, N]
+            if inside and forced.itself is not None:
+                attention["decoder"] = forced.itself[b, :written, ..., :written].permute(1, 2, 0, 3)  # [L, H, T, T]
             rows = zip(hypothesis.tokens, numbers[b].tolist(), likely[b].exp().tolist(), strict=False)
             beside = tuple(
                 tuple((n, share) for n, share in zip(ids, chances, strict=True) if n != token)[:RUNNERS]
                 for token, ids, chances in rows
             )
-            looks.append(_Looked(costs[b, :written].tolist(), weights, beside))
+            gates = () if forced.gates is None else tuple(forced.gates[b, :written].tolist())
+            looks.append(_Looked(costs[b, :written].tolist(), attention, beside, gates))
         return looks
 
     def _say(self, source: "_Source", hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
@@ -260,16 +278,20 @@ class Translator:
         )
         if seen is None:
             return said
-        costs, weights, beside = seen
+        glances = {kind: weights.float().cpu().numpy() for kind, weights in seen.attention.items()}
         return replace(
             said,
             source_tokens=source.tokens,
             target_tokens=tuple(self._pieces(hypothesis.tokens)),
-            log_probabilities=tuple(costs),
-            cross=None if weights is None else weights.float().cpu().numpy(),
-            layer=self.layer if weights is not None and weights.shape[0] > 1 else 0,
+            log_probabilities=tuple(seen.costs),
+            cross=glances.get("cross"),
+            encoder=glances.get("encoder"),
+            decoder=glances.get("decoder"),
+            layer=self.layer if "cross" in glances and len(glances["cross"]) > 1 else 0,
             grid=None if source.picture is None else self._grid(source.picture.size),
-            runners_up=tuple(tuple((self._symbol(n), share) for n, share in row) for row in beside),
+            cell=None if source.picture is None else self._cell(),
+            runners_up=tuple(tuple((self._symbol(n), share) for n, share in row) for row in seen.beside),
+            gates=seen.gates,
         )
 
     def _symbol(self, number: int) -> str:
@@ -278,9 +300,12 @@ class Translator:
 
     def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of cells that have something of a picture in them."""
+        return -(-size[0] // self._cell()), -(-size[1] // self._cell())
+
+    def _cell(self) -> int:
         encoder = self.models[0].encoder
         assert isinstance(encoder, ImageEncoder)
-        return -(-size[0] // encoder.stride), -(-size[1] // encoder.stride)
+        return encoder.stride
 
     def _pieces(self, ids: Sequence[int]) -> list[Token]:
         """What each number added to the text; one that only changed its last character stands for that one."""
@@ -299,8 +324,9 @@ class _Looked(NamedTuple):
     """What forced decoding tells of an output."""
 
     costs: list[float]  # of each word
-    weights: Tensor | None  # [L, H, T, N]
+    attention: dict[str, Tensor]  # by kind, as a Prediction has it
     beside: tuple[tuple[tuple[int, float], ...], ...]  # other words and their probabilities
+    gates: tuple[float, ...]  # how much of what was seen was let in, if there is a gate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

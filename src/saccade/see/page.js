@@ -14,23 +14,27 @@
   };
   const entropy = (row) => row.reduce((sum, w) => (w > 0 ? sum - w * Math.log(w) : sum), 0);
 
-  // Everything that can be looked at: [name, {source, target, weights, pieces}].
+  // Everything that can be looked at: [name, {source, target, weights, pieces}]; pieces: the rows are what was written.
   const views = (record) => {
-    const texts = (tokens) => tokens.map((t) => t.text);
-    const pieces = (weights) => ({
-      source: texts(record.source_tokens), target: texts(record.target_tokens), weights, pieces: true,
-    });
+    const [source, target] = [record.source_tokens, record.target_tokens].map((tokens) => tokens.map((t) => t.text));
+    const pieces = (weights) => ({ source, target, weights, pieces: true });
     const cross = record.attention.cross;
     const mean = (matrices) => matrices[0].map((row, t) => row.map((_, n) =>
       matrices.reduce((sum, m) => sum + m[t][n], 0) / matrices.length));
     const found = [["pieces", pieces(mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer]))]];
     if (record.words && record.words.weights.length) found.push(["words", record.words]);
-    if (cross.length > 1 || cross[0].length > 1) {
-      cross.forEach((heads, l) => {
-        found.push([`layer ${l}, mean of its heads`, pieces(mean(heads))]);
-        if (heads.length > 1) heads.forEach((m, h) => found.push([`layer ${l}, head ${h}`, pieces(m)]));
+    const each = (name, layers, view) => {
+      if (layers.length > 1) found.push([`${name}mean of all layers`, view(mean(layers.map(mean)))]);
+      layers.forEach((heads, l) => {
+        found.push([`${name}layer ${l}, mean of its heads`, view(mean(heads))]);
+        if (heads.length > 1) heads.forEach((m, h) => found.push([`${name}layer ${l}, head ${h}`, view(m)]));
       });
-    }
+    };
+    if (cross.length > 1 || cross[0].length > 1) each("", cross, pieces);
+    const { encoder, decoder } = record.attention;
+    if (encoder) each("the source at itself: ", encoder, (weights) => ({ source, target: source, weights }));
+    const before = ["START", ...target.slice(0, -1)];
+    if (decoder) each("what was written at itself: ", decoder, (weights) => ({ ...pieces(weights), source: before }));
     return found;
   };
 
@@ -43,7 +47,7 @@
       cell.append(label(text));
       head.append(cell);
     }
-    for (const text of view.pieces ? ["p", "entropy", "instead"] : ["entropy"]) {
+    for (const text of view.pieces ? ["p", "entropy", ...(record.gates ? ["β"] : []), "instead"] : ["entropy"]) {
       const cell = element("th", text);
       cell.scope = "col";
       head.append(cell);
@@ -63,6 +67,7 @@
       const p = record.log_probabilities[t];
       if (view.pieces) row.append(element("td", p === undefined ? "" : Math.exp(p).toFixed(2), "n"));
       row.append(element("td", entropy(view.weights[t]).toFixed(2), "n"));
+      if (view.pieces && record.gates) row.append(element("td", record.gates[t].toFixed(2), "n"));
       const others = (record.runners_up || [])[t] || [];
       if (view.pieces) row.append(element("td", others.map((o) => `${o.text.trim() || "␣"} ${o.probability.toFixed(2)}`).join(", "), "t"));
       return row;

@@ -101,7 +101,8 @@ def _table(p: "Prediction") -> str:
     for i, (token, row) in enumerate(zip(p.target_tokens, p.weights.tolist(), strict=True)):
         cells = "".join(f'<td class="w{_level(w)}"><span>{w:.2f}</span></td>' for w in row)
         rows.append(f'<tr><th scope="row"><bdi>{_label(token.text)}</bdi></th>{cells}{_beside(p, i)}</tr>')
-    more = '<th scope="col">p</th><th scope="col">entropy</th><th scope="col">instead</th>'
+    names = ("p", "entropy", *(["β"] if p.gates else []), "instead")
+    more = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         "<table><caption>Rows: what was written. Columns: the source. The darker, the more it was looked at.</caption>"
         f"<thead><tr><td></td>{columns}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
@@ -113,7 +114,12 @@ def _beside(p: "Prediction", i: int) -> str:
     assert p.weights is not None
     chance = f"{math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
     others = ", ".join(f"{_label(text)} {share:.2f}" for text, share in p.runners_up[i]) if p.runners_up else ""
-    return f'<td class="n">{chance}</td><td class="n">{_entropy(p.weights[i]):.2f}</td><td class="t">{others}</td>'
+    numbers = (chance, f"{_entropy(p.weights[i]):.2f}", *([f"{p.gates[i]:.2f}"] if p.gates else []))
+    return "".join(f'<td class="n">{x}</td>' for x in numbers) + f'<td class="t">{others}</td>'
+
+
+def _gate(p: "Prediction", i: int) -> str:
+    return f", β {p.gates[i]:.2f}" if p.gates else ""
 
 
 def _entropy(weights: NDArray[np.float32]) -> float:
@@ -145,6 +151,7 @@ def _glances(p: "Prediction", number: int) -> str:
     assert p.weights is not None
     rows, columns = p.grid
     height, width = (rows, columns) if p.picture is None else p.picture.shape[:2]
+    across, down = p.cell_size()
     most = max(1e-9, float(p.weights.max()))
     cells = rows * columns
     picture = ""
@@ -155,13 +162,13 @@ def _glances(p: "Prediction", number: int) -> str:
     shown = []
     for i, (token, weights) in enumerate(zip(p.target_tokens, p.weights, strict=True)):
         boxes = "".join(
-            f'<rect class="w{_level(w / most)}" x="{width * (n % columns) / columns:g}" '
-            f'y="{height * (n // columns) / rows:g}" width="{width / columns:g}" height="{height / rows:g}"/>'
+            f'<rect class="w{_level(w / most)}" x="{across * (n % columns):g}" y="{down * (n // columns):g}" '
+            f'width="{across:g}" height="{down:g}"/>'
             for n, w in enumerate(weights.tolist())
         )
         peak = divmod(int(weights.argmax()), columns)
         chance = f", p {math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
-        told = f"{float(weights.max()) * cells:.0f}× uniform, entropy {_entropy(weights):.2f}{chance}"
+        told = f"{float(weights.max()) * cells:.0f}× uniform, entropy {_entropy(weights):.2f}{_gate(p, i)}{chance}"
         word = _label(token.text)
         use = f'<use href="#i{number}"/>' if picture else ""
         shown.append(

@@ -51,12 +51,17 @@ class Prediction:
     alternatives: tuple["Prediction", ...] = field(default=(), repr=False)  # the next best, if asked for
     grid: tuple[int, int] | None = None  # rows and columns of the cells that N counts, if the source is a picture
     runners_up: tuple[tuple[tuple[str, float], ...], ...] = ()  # for each target token, others and their probabilities
+    encoder: NDArray[np.float32] | None = None  # [L, H, N, N]: where the source looked at itself, if asked for
+    decoder: NDArray[np.float32] | None = None  # [L, H, T, T]: where what is written did; column 0 is START
+    cell: int | None = None  # pixels of the picture that a cell is high and wide; the last ones may reach beyond it
+    gates: tuple[float, ...] = ()  # β of each target token: how much of what was seen was let in, if there is a gate
     picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
 
     @property
     def attention(self) -> dict[str, NDArray[np.float32]]:
-        """Every glance by kind: cross [L, H, T, N]."""
-        return {} if self.cross is None else {"cross": self.cross}
+        """Every glance by kind: cross [L, H, T, N] and, on request, encoder [L, H, N, N] and decoder [L, H, T, T]."""
+        kinds = {"cross": self.cross, "encoder": self.encoder, "decoder": self.decoder}
+        return {kind: weights for kind, weights in kinds.items() if weights is not None}
 
     @cached_property
     def weights(self) -> NDArray[np.float32] | None:
@@ -80,6 +85,13 @@ class Prediction:
         if self.weights is None or self.grid is not None:
             return None
         return merge(self.weights, *self._spans(), self.source, self.text)
+
+    def cell_size(self) -> tuple[float, float]:
+        """How wide and how high a cell is on the picture, in its pixels; without a picture, 1 by 1."""
+        if self.grid is None or self.picture is None:
+            return 1.0, 1.0
+        (rows, columns), (height, width) = self.grid, self.picture.shape[:2]
+        return (width / columns, height / rows) if self.cell is None else (self.cell, self.cell)
 
     def _spans(self) -> tuple[list[Span], list[Span]]:
         return [t.span for t in self.source_tokens], [t.span for t in self.target_tokens]
@@ -106,7 +118,9 @@ class Prediction:
             "cut_output": self.cut_output,
         }
         if self.grid is not None:
-            record["grid"] = list(self.grid)
+            record |= {"grid": list(self.grid), "cell": self.cell}
+        if self.gates:
+            record["gates"] = [_short(g) for g in self.gates]
         if self.runners_up:
             record["runners_up"] = [
                 [{"text": text, "probability": _short(share)} for text, share in row] for row in self.runners_up
@@ -127,7 +141,7 @@ class Prediction:
                 tuple(Token(t["text"], tuple(t["span"])) for t in record[side])
                 for side in ("source_tokens", "target_tokens")
             ]
-            cross = record["attention"].get("cross")
+            glances = {kind: np.array(record["attention"][kind], np.float32) for kind in record["attention"]}
             found = cls(
                 record["source"],
                 record["text"],
@@ -135,11 +149,15 @@ class Prediction:
                 tokens[0],
                 tokens[1],
                 tuple(record["log_probabilities"]),
-                None if cross is None else np.array(cross, dtype=np.float32),
-                record["layer"],
-                tuple(record["unknown"]),
-                record["cut_source"],
-                record["cut_output"],
+                glances.get("cross"),
+                encoder=glances.get("encoder"),
+                decoder=glances.get("decoder"),
+                layer=record["layer"],
+                unknown=tuple(record["unknown"]),
+                cut_source=record["cut_source"],
+                cut_output=record["cut_output"],
+                cell=record.get("cell"),
+                gates=tuple(record.get("gates", ())),
                 grid=tuple(record["grid"]) if "grid" in record else None,
                 runners_up=tuple(
                     tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])

@@ -1,9 +1,9 @@
-"""Encoders: token numbers [B, N] and a mask [B, N] → a Memory."""
+"""The recurrent encoder: token numbers [B, N] and a mask [B, N] → a Memory."""
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention import Dropout, Learned, Sinusoidal, TransformerBlock
+from saccade.attention import Dropout
 from saccade.config import ModelConfig
 from saccade.model.memory import Memory
 from saccade.model.recurrent import Recurrent, each
@@ -43,7 +43,7 @@ class RecurrentEncoder(nn.Module):
         self.drop = Dropout(config.dropout, constant=config.variational)
         self.drop_summary = Dropout(config.dropout)
 
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
+    def forward(self, tokens: Tensor, mask: Tensor, need_weights: bool = False) -> Memory:
         lengths = mask.sum(1)  # [B]
         places = torch.arange(tokens.shape[1], device=tokens.device)
         turned = torch.where(mask, lengths.unsqueeze(1) - 1 - places, places)  # [B, N]: its own inverse
@@ -63,56 +63,6 @@ class RecurrentEncoder(nn.Module):
         parts = [end.chunk(len(heard), -1)[i] for i, end in enumerate(ends[: len(heard)])]
         states = x * mask.unsqueeze(-1)
         return Memory(states, states, mask, self.drop_summary(torch.cat(parts, -1)))
-
-
-class TransformerEncoder(nn.Module):
-    """Every word looks at every other, layer after layer; the summary is the mean of what came out."""
-
-    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
-        super().__init__()
-        self.embed = nn.Embedding(vocabulary, config.width)
-        nn.init.normal_(self.embed.weight, std=config.width**-0.5)
-        self.positions = position_code(config)
-        self.blocks = nn.ModuleList(transformer_block(config, cross=False) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.drop = Dropout(config.dropout)
-        self.scale = config.width**0.5
-
-    def forward(self, tokens: Tensor, mask: Tensor) -> Memory:
-        x = self.drop(self.positions(self.embed(tokens) * self.scale))  # [B, N, D]
-        for block in each(self.blocks, TransformerBlock):
-            x = block(x, mask=mask).output
-        states = self.norm(x) * mask.unsqueeze(-1)
-        summary = states.sum(1) / mask.sum(1, keepdim=True).clamp(min=1)
-        return Memory(states, states, mask, summary)
-
-
-def transformer_block(config: ModelConfig, cross: bool) -> TransformerBlock:
-    return TransformerBlock(
-        config.width,
-        heads=config.heads,
-        hidden=config.hidden,
-        cross=cross,
-        norm=config.norm,
-        rotary=config.positions == "rotary",
-        dropout=config.dropout,
-    )
-
-
-def position_code(config: ModelConfig) -> nn.Module:
-    match config.positions:
-        case "sinusoidal":
-            return Sinusoidal(config.width)
-        case "learned":
-            return Learned(config.width, config.max_length)
-    return Unplaced()
-
-
-class Unplaced(nn.Module):
-    """Rotary positions are put in by the attention layers themselves."""
-
-    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
-        return x
 
 
 def _gather(x: Tensor, order: Tensor) -> Tensor:
