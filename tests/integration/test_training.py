@@ -364,3 +364,14 @@ def test_learned_positions_are_never_asked_for_more_than_they_have(tmp_path):
     run = start(tmp_path / "learned", model=model)
     train(run)
     assert run.finished()
+
+
+def test_attention_that_does_not_move_is_told_of_from_half_way_on(tmp_path):
+    said = []
+    still = {**SETTINGS["train"], "learning_rate": 1e-9}  # so that it never learns to look
+    train(start(tmp_path / "run", train=still), PAIRS, DEV, said.append)
+    judged = [p.ailing for p in said if p.score is not None]
+    assert judged[0] is None  # too early to say
+    assert judged[-1] is not None
+    assert judged[-1].startswith("attention does not move from word to word, in ")
+    assert all(p.ailing is None for p in said if p.score is None)

@@ -73,7 +73,7 @@ class TestWeightsAlone:
         assert ailments(np.eye(5)) == []
         assert ailments(np.full((5, 4), 0.25)) == ["does not move from word to word"]
         assert ailments(np.array([[0.05, 0.9, 0.05]] * 5)) == ["looks at one place for every word"]
-        assert ailments(np.eye(5) * 0.5) == ["5 of 5 words have weights that do not add up to one"]
+        assert ailments(np.eye(5) * 0.5) == ["does not add up to one for 5 of 5 words"]
         assert ailments(np.zeros((0, 4))) == []
 
     def test_the_health_of_many(self):

@@ -191,10 +191,10 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
     name = "exact" if run.config.target.spelt else "BLEU"
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task("training", total=None)
-        clock, tokens, dev = time.perf_counter(), 0, ""
+        clock, tokens, dev, ailing = time.perf_counter(), 0, "", ""
 
         def show(step: Step) -> None:
-            nonlocal clock, tokens, dev
+            nonlocal clock, tokens, dev, ailing
             clock = clock if tokens else time.perf_counter()
             tokens += step.tokens
             elapsed = time.perf_counter() - clock
@@ -209,6 +209,9 @@ def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
                 if quiet:
                     losses = f"loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}"
                     say(f"step {step.step}/{step.steps}: {losses}{dev}{speed}")
+            if step.ailing is not None and step.ailing.split(",")[0] != ailing:  # said once
+                ailing = step.ailing.split(",")[0]
+                say(f"{step.ailing}: it may still learn to look; if not, try another --score, --model or seed")
             words = f"loss {step.loss:.3f}{dev}{speed}"
             bar.update(task, completed=step.step, total=step.steps, description=words)
 

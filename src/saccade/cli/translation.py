@@ -14,6 +14,7 @@ from saccade.cli.words import say
 from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
+from saccade.metrics import ailments
 from saccade.search import Occluded, Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.prediction import check_ending
@@ -242,3 +243,5 @@ def _warn(number: int, done: Prediction) -> None:
         say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")
     if done.cut_output:
         say(f"{where}: the output reached its limit and was cut")
+    for what in [] if done.weights is None else ailments(done.weights):
+        say(f"{where}: attention {what}")

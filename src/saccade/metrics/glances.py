@@ -49,12 +49,10 @@ def ailments(weights: Weights) -> list[str]:
         return found
     off = np.abs(weights.sum(-1, dtype=np.float64) - 1)
     if (off > 1e-3).any():
-        found.append(f"{int((off > 1e-3).sum())} of {len(weights)} words have weights that do not add up to one")
+        found.append(f"does not add up to one for {int((off > 1e-3).sum())} of {len(weights)} words")
     if len(weights) < 3 or weights.shape[1] < 3:
         return found
-    moved = 0.5 * np.abs(np.diff(weights.astype(np.float64), axis=0)).sum(
-        -1
-    )  # share of the attention that went elsewhere
+    moved = 0.5 * np.abs(np.diff(weights.astype(np.float64), axis=0)).sum(-1)  # the share that went elsewhere
     mean = weights.mean(0)
     if float(mean.max()) > 0.8:
         found.append("looks at one place for every word")

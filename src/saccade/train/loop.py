@@ -5,6 +5,7 @@ import itertools
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,9 @@ from torch import Tensor
 
 from saccade.config import TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
-from saccade.metrics import plain, text_scores
+from saccade.metrics import ailments, plain, text_scores
 from saccade.model import Model
-from saccade.search import MOST_WRITTEN, Options
+from saccade.search import MOST_WRITTEN, Options, Translator
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
 
@@ -26,6 +27,7 @@ MEASURED = 8  # steps that are timed, if they are quick, to plan a budget in min
 MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
 SLOWER, QUICKER = 0.97, 1.1  # of the steps that are left: if fewer or more fit into the budget, the plan is changed
 KEPT = 2  # checkpoints
+GROWN, LOOKED_AT = 0.5, 16  # how far a plan must have come before attention is judged, and on how many dev sources
 
 
 class Stopped(KeyboardInterrupt):
@@ -44,6 +46,7 @@ class Progress:
     score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
     planned: int = 0  # steps of the plan before it was changed
     cut: bool = False  # the time ran out at this step
+    ailing: str | None = None  # what is plainly wrong with how most dev sources are looked at, once that can be asked
 
 
 def train(
@@ -133,7 +136,8 @@ class Learner:
         planned = self.plan.steps
         if not self.finished():
             self._repace(looked)
-        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late)
+        ailing = self.ailing() if self.plan.progress(self.step) >= GROWN else None
+        return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late, ailing)
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -155,13 +159,24 @@ class Learner:
         for source, target in self.dev:
             known.setdefault(source, []).append(target)
         texts = list(known)[:sources]
-        translator = self.run.translator([self.average])
-        translator.pictures = self.dev_examples.pictures
-        outputs = [p.text for p in translator.translate(texts, Options(beam=1), look=False)]
+        outputs = [p.text for p in self._translator().translate(texts, Options(beam=1), look=False)]
         if self.run.config.target.spelt:
             right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
             return 100 * right / max(1, len(texts))
         return text_scores(outputs, [known[text] for text in texts], only=("bleu",))["bleu"].score
+
+    def _translator(self) -> Translator:
+        translator = self.run.translator([self.average])
+        translator.pictures = self.dev_examples.pictures
+        return translator
+
+    def ailing(self) -> str | None:
+        """What is plainly wrong with attention, if it is so with most of the first dev sources."""
+        texts = list(dict.fromkeys(p.source for p in self.dev))[:LOOKED_AT]
+        found = self._translator().translate(texts, Options(beam=1))
+        wrong = Counter(what for p in found if p.weights is not None for what in ailments(p.weights))
+        what, count = next(iter(wrong.most_common(1)), ("", 0))
+        return f"attention {what}, in {count} of {len(texts)} dev sources" if 2 * count > len(texts) else None
 
     def save(self) -> None:
         tensors = {f"model.{k}": v for k, v in self.model.state_dict().items()}
