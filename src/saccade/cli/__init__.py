@@ -384,18 +384,21 @@ def demo(
 @app.command()
 def lab(
     claim: Annotated[str | None, typer.Argument(help="Which experiment; without it, all are listed.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them, as a book.")] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where the book is kept.")] = Path(
+        "lab"
+    ),
+    minutes: Annotated[float | None, typer.Option(min=0, help="Train longer or shorter than usual.")] = None,
+    quick: Annotated[bool, typer.Option(help="At toy size, one seed: which way it points.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(metavar="PAIRS", help="Your own pairs in place of the built-in task.")
+    ] = None,
 ) -> None:
-    """Re-run what the lecture notes claim. So far: dictionary, from a Python dict to attention in five steps."""
+    """Test what the lecture notes claim: measured, judged by a rule that stands in code, written as pages."""
     with plainly():
-        from saccade.errors import unknown
-        from saccade.lab.dictionary import tour
+        from saccade.cli.laboratory import lab_command
 
-        if claim is None:
-            print("dictionary    from a Python dictionary to attention in five steps")
-        elif claim == "dictionary":
-            tour()
-        else:
-            raise unknown("claim", claim, ["dictionary"])
+        lab_command(claim, every, output, minutes, quick, data)
 
 
 def main() -> None:

@@ -61,8 +61,8 @@ class ModelConfig(Config):
         None, description="Transformer: width inside the feed-forward part; four times the width, if not given."
     )
     norm: Literal["pre", "post"] = Field("pre", description="Transformer: normalise before each part or after.")
-    positions: Literal["sinusoidal", "learned", "rotary"] = Field(
-        "sinusoidal", description="Transformer: how it knows the order."
+    positions: Literal["sinusoidal", "learned", "rotary", "none"] = Field(
+        "sinusoidal", description="Transformer: how it knows the order; none: not at all, to see what that costs."
     )
 
     @property

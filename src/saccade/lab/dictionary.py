@@ -1,9 +1,13 @@
 """From the exact dictionary to attention in five steps, computed as you watch."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from saccade.attention import Attention, SoftDict
+from saccade.lab.bench import Bench
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, above, every, values
 
 # Word vectors small enough to read: animal, young, machine.
 WORDS = {
@@ -66,3 +70,51 @@ def tour() -> None:
 
 def _step(number: int, says: str) -> None:
     print(f"\n{number}. {says}")
+
+
+def measure(bench: Bench) -> list[Figure]:
+    """The answer of the notes, and how far the dictionary is from the layer."""
+    items = {"dog": 1, "computer": 2, "cat": 3}
+    likeness = {"dog": 0.9, "computer": 0.1, "cat": 0.7}
+    answer = SoftDict(items, similarity=lambda key, query: likeness[key])("puppy")
+    soft = SoftDict(items, embed=word2vec)
+    keys = torch.stack([word2vec(word) for word in items])
+    found: list[Figure] = [{"arm": "answer", "seed": 0, "query": 0, "answer": float(answer)}]
+    for i, word in enumerate(WORDS):
+        glance = Attention(3, score="dot")(word2vec(word).unsqueeze(0), keys, need_weights=True)
+        assert glance.weights is not None
+        away = float((glance.weights[0, 0] - soft.weights(word)).abs().max())
+        found.append({"arm": word, "seed": 0, "query": i, "away": away, "weight_dog": float(glance.weights[0, 0, 0])})
+    return found
+
+
+def judge(figures: Sequence[Figure]) -> Verdict:
+    (answer,) = values(figures, "answer")
+    puppy, laptop = (values(figures, "weight_dog", arm=word) for word in ("puppy", "laptop"))
+    return every(above([1e-6], values(figures, "away")), above([1e-6], [abs(answer - 3.2)]), above(puppy, laptop))
+
+
+CLAIM = Claim(
+    "dictionary",
+    ("004",),
+    Words("The differentiable dictionary", "미분 가능한 사전"),
+    Words(
+        "Attention is a dictionary that answers with every value, each as much as its key is like the query.",
+        "어텐션은 모든 값을 키가 질의와 닮은 만큼씩 섞어 답하는 사전이다.",
+    ),
+    Words(
+        "The five steps of `saccade lab dictionary`: exact keys, likeness, vectors with softmax, learning, the layer. "
+        "No training is involved but that of one query.",
+        "`saccade lab dictionary`의 다섯 단계: 정확한 키, 닮음, 벡터와 소프트맥스, 학습, 층.",
+    ),
+    Words(
+        "The dictionary of the notes answers 3.2 for 'puppy'; the layer with the dot score gives the same weights as the "
+        "dictionary, to 1e-6; and 'puppy' looks more at 'dog' than 'laptop' does.",
+        "노트의 사전이 'puppy'에 3.2라고 답하고, dot 점수의 층이 사전과 같은 가중치를 주며(1e-6), 'puppy'가 'laptop'보다 'dog'를 더 "
+        "많이 본다.",
+    ),
+    0.1,
+    (Chart("query", "weight_dog", Words("weight on 'dog'", "'dog'에 준 가중치"), Words("query", "질의")),),
+    measure,
+    judge,
+)

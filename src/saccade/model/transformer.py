@@ -125,7 +125,7 @@ def position_code(config: ModelConfig) -> nn.Module:
 
 
 class Unplaced(nn.Module):
-    """Rotary positions are put in by the attention layers themselves."""
+    """Rotary positions are put in by the attention layers themselves; and some want none."""
 
     def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
         return x

@@ -36,7 +36,7 @@ def sections(predictions: Sequence["Prediction"]) -> str:
     return "".join(_one(p, number) for number, p in enumerate(predictions))
 
 
-def whole(title: str, body: str, predictions: Sequence["Prediction"] = ()) -> str:
+def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), language: str = "en") -> str:
     """A page around a body that is HTML already; the predictions are those whose `sections` stand in it."""
     style, script = (
         files("saccade.see").joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js")
@@ -48,7 +48,7 @@ def whole(title: str, body: str, predictions: Sequence["Prediction"] = ()) -> st
     )
     shown = html.escape(" ".join(title.split())[:200]) or "saccade"
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{shown}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<style>{style}</style></head><body><main class="saccade"><h1>{shown}</h1>{body}'

@@ -1,0 +1,246 @@
+"""The lab's book: a page for each claim in two languages, its figures as JSON, a notebook to change, and an index."""
+
+import datetime
+import hashlib
+import html
+import importlib
+import inspect
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.errors import unknown
+from saccade.lab.bench import Bench
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words
+from saccade.see.chart import Series, chart
+from saccade.see.page import whole
+
+NAMES = (
+    "bottleneck", "scores", "order", "direction", "alignment", "captions", "scaling", "norms", "positions", "mask",
+    "heads", "cost", "bridge", "dictionary",
+)  # fmt: skip
+LEAST = 0.3  # share of its usual time that a claim needs at least
+LANGUAGES = ("en", "ko")
+TOLD = {
+    "claim": Words("The claim", "주장"),
+    "setup": Words("The set-up", "실험"),
+    "figures": Words("What was measured", "측정"),
+    "verdict": Words("The verdict", "판정"),
+    "rule": Words("The rule, decided before", "미리 정한 규칙"),
+    "again": Words("To run it again", "다시 해 보기"),
+    "notes": Words("Lecture notes", "강의 노트"),
+    "range": Words(
+        "Points are means over the seeds; bands, and what stands in brackets, reach from the lowest to the highest.",
+        "점은 시드의 평균이고, 띠와 괄호는 가장 낮은 값에서 가장 높은 값까지다.",
+    ),
+    "book": Words("The lab: what the notes claim, tested", "실험실: 강의 노트의 주장을 시험하다"),
+    "other": Words("한국어", "English"),
+    "not yet": Words("not run yet", "아직 실행하지 않음"),
+    Verdict.HOLDS: Words("holds", "성립한다"),
+    Verdict.FAILS: Words("does not hold", "성립하지 않는다"),
+    Verdict.NOISE: Words("within noise", "잡음 안에 있다"),
+}
+
+
+def claim_of(name: str) -> Claim:
+    if name not in NAMES:
+        raise unknown("claim", name, NAMES)
+    found: Claim = importlib.import_module(f"saccade.lab.{name}").CLAIM
+    return found
+
+
+def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[str, Any]:
+    """Measures, judges, and writes NAME.json, NAME.html, NAME.ko.html and NAME.ipynb into the bench's folder."""
+    if bench.data is not None and not claim.pairs:
+        raise ValueError(
+            f"--data: {claim.name} has a task of its own; pairs can be given to {', '.join(_with_pairs())}"
+        )
+    if minutes is not None and minutes < LEAST * claim.minutes:
+        raise ValueError(
+            f"--minutes {minutes:g}: {claim.name} needs about {claim.minutes:g}, and at least {LEAST * claim.minutes:.1f}"
+        )
+    if minutes is not None:
+        bench = bench.within(minutes, claim.minutes)
+    module = importlib.import_module(f"saccade.lab.{claim.name}")
+    mark = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
+    figures = claim.measure(replace(bench, mark=mark))
+    record = {
+        "claim": claim.name,
+        "says": claim.says.en,
+        "verdict": str(claim.judge(figures)),
+        "rule": claim.rule.en,
+        "figures": figures,
+        "seeds": sorted({f["seed"] for f in figures}),
+        "quick": bench.quick,
+        "share": bench.share,
+        "data": None if bench.data is None else str(bench.data.name),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}",
+    }
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    _write(bench.folder / f"{claim.name}.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    for language in LANGUAGES:
+        _write(bench.folder / _file(claim.name, language), page(claim, record, language))
+    _write(bench.folder / f"{claim.name}.ipynb", json.dumps(notebook(claim), ensure_ascii=False, indent=1) + "\n")
+    return record
+
+
+def write_index(folder: Path) -> None:
+    """The book's first page, in both languages, and its summary for a document."""
+    found = {}
+    for name in NAMES:
+        file = folder / f"{name}.json"
+        found[name] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+    for language in LANGUAGES:
+        rows = []
+        for name, record in found.items():
+            claim, said = claim_of(name), _in(TOLD["not yet"], language)
+            title = html.escape(_in(claim.title, language))
+            if record is not None:
+                title = f'<a href="{_file(name, language)}">{title}</a>'
+                said = _in(TOLD[Verdict(record["verdict"])], language)
+            rows.append(f"<tr><td>{title}</td><td>{html.escape(_in(claim.says, language))}</td><td>{said}</td></tr>")
+        heads = "".join(f'<th scope="col">{_in(TOLD[x], language)}</th>' for x in ("book", "claim", "verdict"))
+        table = f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        body = _other("index", language) + table
+        _write(folder / _file("index", language), whole(_in(TOLD["book"], language), body, language=language))
+    _write(folder / "summary.md", summary(found))
+
+
+def page(claim: Claim, record: dict[str, Any], language: str) -> str:
+    """One claim: what it says, how it was tested, what came out."""
+    figures = record["figures"]
+    verdict = Verdict(record["verdict"])
+    parts = [_other(claim.name, language)]
+    for what, words in (("claim", claim.says), ("setup", claim.setup)):
+        parts.append(f"<h2>{_in(TOLD[what], language)}</h2><p>{html.escape(_in(words, language))}</p>")
+    parts.append(f"<h2>{_in(TOLD['figures'], language)}</h2><p>{_in(TOLD['range'], language)}</p>")
+    parts += [_drawn(figures, drawn, language) for drawn in claim.charts]
+    parts.append(f"<h2>{_in(TOLD['verdict'], language)}: {_in(TOLD[verdict], language)}</h2>")
+    parts.append(f"<p>{_in(TOLD['rule'], language)}: {html.escape(_in(claim.rule, language))}</p>")
+    command = f"saccade lab {claim.name}" + (" --quick" if record["quick"] else "")
+    told = f"{record['date']}, {record['machine']}, seeds {', '.join(map(str, record['seeds']))}"
+    parts.append(f"<h2>{_in(TOLD['again'], language)}</h2><p><code>{command}</code></p><p>{html.escape(told)}</p>")
+    parts.append(f"<p>{_in(TOLD['notes'], language)}: {', '.join(claim.notes)}. <code>{claim.name}.json</code>, ")
+    parts.append(f"<code>{claim.name}.ipynb</code></p>")
+    return whole(_in(claim.title, language), "".join(parts), language=language)
+
+
+def _drawn(figures: Sequence[Figure], drawn: Chart, language: str) -> str:
+    """A chart, and the same as a table."""
+    series = curves(figures, drawn)
+    if not series:
+        return ""
+    along, up = _in(drawn.along, language), _in(drawn.says, language)
+    places = sorted({x for s in series for x in s.x})
+    heads = "".join(f'<th scope="col">{html.escape(s.name)}</th>' for s in series)
+    rows = []
+    for x in places:
+        cells = "".join(f'<td class="n">{_cell(s, x)}</td>' for s in series)
+        rows.append(f'<tr><th scope="row">{x:g}</th>{cells}</tr>')
+    return (
+        f'{chart(series, along, up)}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr>'
+        f'<th scope="col">{html.escape(along) or "–"}</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    )
+
+
+def curves(figures: Sequence[Figure], drawn: Chart) -> list[Series]:
+    """For every arm the mean over its seeds, and the range."""
+    found = []
+    for arm in dict.fromkeys(f["arm"] for f in figures):
+        mine = [f for f in figures if f["arm"] == arm and drawn.up in f and drawn.across in f]
+        places = sorted({f[drawn.across] for f in mine})
+        each = [[f[drawn.up] for f in mine if f[drawn.across] == x] for x in places]
+        if each:
+            means = [sum(v) / len(v) for v in each]
+            found.append(Series(arm, places, means, [min(v) for v in each], [max(v) for v in each]))
+    return found
+
+
+def _cell(series: Series, x: float) -> str:
+    if x not in series.x:
+        return ""
+    i = list(series.x).index(x)
+    several = series.low[i] != series.high[i]
+    return f"{series.y[i]:.4g}" + (f" ({series.low[i]:.4g}–{series.high[i]:.4g})" if several else "")
+
+
+def notebook(claim: Claim) -> dict[str, Any]:
+    """The claim's own module in cells that a student can change, small enough to run at once."""
+    source = inspect.getsource(importlib.import_module(f"saccade.lab.{claim.name}"))
+    setup = (
+        "from pathlib import Path\nfrom saccade.lab.bench import Bench\n\n"
+        "bench = Bench(Path('lab-notebook'), quick=True)  # quick=False for the sizes of the book\n"
+        "figures = measure(bench)\nfigures[:5]"
+    )
+    shown = (
+        "from IPython.display import HTML\nfrom saccade.lab.book import curves\nfrom saccade.see.chart import chart\n\n"
+        "HTML(''.join(chart(curves(figures, c), c.along.en, c.says.en) for c in CLAIM.charts))"
+    )
+    cells = [
+        _text(f"# {claim.title.en} · {claim.title.ko}\n\n{claim.says.en}\n\n{claim.says.ko}"),
+        _text(f"{claim.setup.en}\n\n{claim.setup.ko}"),
+        _code(source),
+        _code(setup),
+        _text(f"**Rule.** {claim.rule.en}\n\n**규칙.** {claim.rule.ko}"),
+        _code("str(judge(figures))"),
+        _code(shown),
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def summary(found: dict[str, dict[str, Any] | None]) -> str:
+    """A table of all verdicts, as Markdown."""
+    lines = ["| claim | what the notes say | verdict | seeds | date |", "|---|---|---|---|---|"]
+    for name, record in found.items():
+        if record is not None:
+            seeds = len(record["seeds"])
+            lines.append(f"| `{name}` | {record['says']} | **{record['verdict']}** | {seeds} | {record['date']} |")
+    machines = sorted({record["machine"] for record in found.values() if record is not None})
+    return "\n".join(lines) + f"\n\nMachine: {'; '.join(machines)}.\n"
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "id": _id(text), "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def _code(code: str) -> dict[str, Any]:
+    lines = code.splitlines(keepends=True)
+    empty: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
+    return {"cell_type": "code", "id": _id(code), **empty, "source": lines}
+
+
+def _id(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _in(words: Words, language: str) -> str:
+    return words.ko if language == "ko" else words.en
+
+
+def _file(name: str, language: str) -> str:
+    return f"{name}.ko.html" if language == "ko" else f"{name}.html"
+
+
+def _other(name: str, language: str) -> str:
+    """A link to the same page in the other language and, from a claim, to the index."""
+    to = "en" if language == "ko" else "ko"
+    home = "" if name == "index" else f'<a href="{_file("index", language)}">{_in(TOLD["book"], language)}</a> · '
+    return f'<p>{home}<a href="{_file(name, to)}" lang="{to}">{_in(TOLD["other"], language)}</a></p>'
+
+
+def _with_pairs() -> list[str]:
+    return [name for name in NAMES if claim_of(name).pairs]
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(path.name + ".part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

@@ -1,0 +1,90 @@
+"""One vector for a whole sentence is too little for a long one."""
+
+import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from saccade.data import Pair
+from saccade.lab.bench import Bench, Pairs, letters
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, above, every, values
+
+ARMS: dict[str, dict[str, Any]] = {
+    "no attention": {"family": "seq2seq"},
+    "attention": {"family": "luong", "score": "general", "feed": False},
+}
+HELD, FALLS = 15.0, 25.0  # points that attention may lose from short to long, and that no attention must at least lose
+
+
+def copy(length: tuple[int, int], chance: random.Random) -> tuple[str, str]:
+    row = " ".join(letters(chance, *length))
+    return row, row
+
+
+def measure(bench: Bench) -> list[Figure]:
+    longest = bench.pick(60, 16)
+    pairs = bench.made("copy", partial(copy, (1, longest)), bench.pick(20_000, 3_000))
+    return [
+        figure
+        for arm in ARMS
+        for seed in bench.seeds
+        for figure in bench.once(f"bottleneck: {arm}, seed {seed}", run, bench, pairs, arm, seed, longest)
+    ]
+
+
+def run(bench: Bench, pairs: Pairs, arm: str, seed: int, longest: int) -> list[Figure]:
+    model = {**ARMS[arm], **({"width": 64, "cell": "gru"} if pairs.toy else {})}
+    translator = bench.learn(pairs, {"model": model}, seed, bench.steps(1500, 350))
+    if not pairs.toy:
+        buckets = bench.score(translator, pairs.tests()).by_length
+        return [{"arm": arm, "seed": seed, "length": (b.first + b.last) / 2, "right": b.bleu} for b in buckets]
+    found = []
+    for length in bench.pick((5, 10, 20, 30, 45, 60), (2, 4, 8, 12, 16)):
+        chance = random.Random(f"{length}")
+        tests = [Pair(*copy((length, length), chance)) for _ in range(bench.pick(100, 40))]
+        found.append({"arm": arm, "seed": seed, "length": length, "right": bench.right(translator, tests)})
+    return found
+
+
+def judge(figures: Sequence[Figure]) -> Verdict:
+    short, long = (pick(f["length"] for f in figures) for pick in (min, max))
+    ends = {arm: [values(figures, "right", arm=arm, length=x) for x in (short, long)] for arm in ARMS}
+    lost = {arm: [a - b for a, b in zip(*both, strict=True)] for arm, both in ends.items()}
+    return every(
+        above(ends["attention"][1], ends["no attention"][1]),
+        above(lost["no attention"], [FALLS]),
+        above([HELD], lost["attention"]),
+    )
+
+
+CLAIM = Claim(
+    "bottleneck",
+    ("000", "001", "004"),
+    Words("The bottleneck", "병목"),
+    Words(
+        "Without attention a single vector has to hold the whole source: quality falls as sentences grow longer. With "
+        "attention it holds.",
+        "어텐션이 없으면 벡터 하나가 원문 전체를 담아야 하므로 문장이 길어질수록 품질이 떨어진다. 어텐션이 있으면 유지된다.",
+    ),
+    Words(
+        "Random letters, 1 to 60 of them, are to be copied. Two GRU models of the same width and the same steps, one "
+        "without attention, one with Luong's (general score). Symbols right, by length, greedily.",
+        "무작위 글자 1–60개를 그대로 옮겨 쓴다. 폭과 학습 단계 수가 같은 두 GRU 모형, 하나는 어텐션 없음, 하나는 루옹 "
+        "어텐션(general). 길이별로 맞게 쓴 기호의 비율(탐욕 탐색).",
+    ),
+    Words(
+        f"At the longest length every seed with attention is above every seed without; without attention at least "
+        f"{FALLS:g} points are lost from the shortest to the longest, with it at most {HELD:g}.",
+        f"가장 긴 길이에서 어텐션이 있는 모든 시드가 없는 모든 시드보다 높고, 가장 짧은 길이에서 가장 긴 길이까지 어텐션이 "
+        f"없으면 {FALLS:g}점 넘게, 있으면 {HELD:g}점보다 적게 떨어진다.",
+    ),
+    11,
+    (
+        Chart(
+            "length", "right", Words("symbols right, %", "맞은 기호, %"), Words("length of the source", "원문의 길이")
+        ),
+    ),
+    measure,
+    judge,
+    pairs=True,
+)

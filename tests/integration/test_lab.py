@@ -1,0 +1,113 @@
+"""The lab at toy size: every claim runs, points the way the book says, and is written as pages, figures and a notebook."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from saccade.lab.bench import Bench
+from saccade.lab.book import NAMES, claim_of, notebook, page, run_claim, write_index
+from saccade.lab.claim import Verdict, above, values
+
+TRAINED = [name for name in NAMES if claim_of(name).minutes > 2]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_still_points_the_same_way(tmp_path, name):
+    claim = claim_of(name)
+    assert claim.name == name
+    record = run_claim(claim, Bench(tmp_path, quick=True))
+    assert record["verdict"] == "holds"
+    assert {"claim", "verdict", "rule", "figures", "seeds"} <= json.loads(
+        (tmp_path / f"{name}.json").read_text()
+    ).keys()
+    for language in ("en", "ko"):
+        shown = page(claim, record, language)
+        assert f'<html lang="{language}">' in shown
+        assert shown.count("<svg") == len(claim.charts)
+        assert getattr(claim.rule, language).split(",")[0][:20] in shown
+
+
+def test_figures_are_measured_once(tmp_path):
+    """An interrupted claim goes on where it was; another version of it starts afresh."""
+    bench, calls = Bench(tmp_path), []
+
+    def look(value):
+        calls.append(value)
+        return [{"arm": "a", "seed": 0, "x": value}]
+
+    assert bench.once("one", look, 1) == bench.once("one", look, 2) == [{"arm": "a", "seed": 0, "x": 1}]
+    assert calls == [1]
+    assert Bench(tmp_path, mark="changed").once("one", look, 3) == [{"arm": "a", "seed": 0, "x": 3}]
+    assert Bench(tmp_path, quick=True).once("one", look, 4) == [{"arm": "a", "seed": 0, "x": 4}]
+
+
+def test_a_verdict_is_what_the_figures_say():
+    def told(with_attention, without):
+        figures = []
+        for arm, ends in (("attention", with_attention), ("no attention", without)):
+            for seed, (short, long) in enumerate(ends):
+                figures += [{"arm": arm, "seed": seed, "length": x, "right": y} for x, y in ((5, short), (60, long))]
+        return claim_of("bottleneck").judge(figures)
+
+    assert told([(100, 99), (100, 95)], [(90, 20), (80, 30)]) is Verdict.HOLDS
+    assert told([(100, 99), (100, 25)], [(90, 20), (80, 30)]) is Verdict.NOISE
+    assert told([(100, 10), (100, 15)], [(90, 20), (80, 30)]) is Verdict.FAILS
+    with pytest.raises(ValueError, match="nothing was measured"):
+        above(values([], "right"), [1.0])
+
+
+@pytest.mark.parametrize("name", ["scaling", "dictionary", "bridge"])
+def test_a_notebook_runs(tmp_path, monkeypatch, name):
+    """Its cells one after the other, as a student would; the last one draws, which needs a notebook."""
+    monkeypatch.chdir(tmp_path)
+    cells = ["".join(c["source"]) for c in notebook(claim_of(name))["cells"] if c["cell_type"] == "code"]
+    names: dict = {"__name__": "notebook"}
+    for cell in cells[:-1]:
+        exec(cell, names)
+    assert str(names["judge"](names["figures"])) == "holds"
+    compile(cells[-1], "last cell", "exec")
+
+
+def test_the_book_has_an_index_in_both_languages(tmp_path):
+    run_claim(claim_of("dictionary"), Bench(tmp_path))
+    write_index(tmp_path)
+    english, korean = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "index.ko.html"))
+    assert 'href="dictionary.html"' in english
+    assert "not run yet" in english
+    assert 'href="dictionary.ko.html"' in korean
+    assert "성립한다" in korean
+    assert "| `dictionary` |" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_somebody_s_own_pairs(tmp_path):
+    pairs = tmp_path / "pairs.tsv"
+    rows = (f"{'x ' * (i % 9)}a b {i}\t{'y ' * (i % 9)}c d {i}\n" for i in range(400))
+    pairs.write_text("".join(rows), encoding="utf-8")
+    made = Bench(tmp_path / "lab", data=pairs).made("copy", lambda chance: ("", ""), 10)
+    assert not made.toy
+    parts = [set(Path(p).read_text(encoding="utf-8").splitlines()) for p in (made.train, made.dev, made.test)]
+    assert list(map(len, parts)) == [360, 20, 20]
+    assert len(set.union(*parts)) == 400
+    with pytest.raises(ValueError, match="--data: mask has a task of its own; pairs can be given to bottleneck"):
+        run_claim(claim_of("mask"), Bench(tmp_path, data=pairs))
+
+
+def test_too_little_time_says_what_is_needed(tmp_path):
+    with pytest.raises(ValueError, match=r"--minutes 1: bottleneck needs about \d+, and at least"):
+        run_claim(claim_of("bottleneck"), Bench(tmp_path), minutes=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_claim_names_the_nearest():
+    with pytest.raises(ValueError, match="did you mean 'bottleneck'"):
+        claim_of("botleneck")
