@@ -149,3 +149,17 @@ class TestOcclusion:
         blind = Translator([build(ModelConfig(family="seq2seq", width=8), 6, 6)], tokeniser, tokeniser)
         with pytest.raises(ValueError, match="no attention to interfere with"):
             occlude(blind, "a", "b")
+
+
+def test_a_given_target_keeps_words_that_the_model_cannot_write():
+    """Gold links count the words that were given, whatever a tokeniser makes of them."""
+    torch.manual_seed(0)
+    symbols = Tokeniser.train(["ab cd"], "words")
+    model = build(ModelConfig(family="luong", width=8), len(symbols), len(symbols))
+    said = Translator([model], symbols, symbols).score("ab cd", "ab ☃ cd")
+    assert said.text == "ab ☃ cd"
+    assert [t.text.strip() for t in said.target_tokens[:-1]] == ["ab", "☃", "cd"]
+    assert {j for _, j in said.alignment} == {0, 1, 2}
+    assert judge(
+        Translator([model], symbols, symbols), [Pair("ab cd", "ab ☃ cd")], [Gold(frozenset({(1, 2)}), frozenset())]
+    )

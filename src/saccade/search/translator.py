@@ -131,14 +131,14 @@ class Translator:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
         sources = [self._read(source) for source, _ in pairs]
-        wanted = {
-            id(s): [*self.target.encode(t).ids[: self.most], STOP] for s, (_, t) in zip(sources, pairs, strict=True)
-        }
+        targets = [self.target.encode(target) for _, target in pairs]
+        wanted = {id(s): [*t.ids[: self.most], STOP] for s, t in zip(sources, targets, strict=True)}
 
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
 
-        return [replace(p, score=sum(p.log_probabilities)) for p in self._all(sources, write, True, 1, inside)]
+        found = self._all(sources, write, True, 1, inside)
+        return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def _check_inside(self, inside: bool) -> None:
         if inside and len(self.models) > 1:
@@ -343,6 +343,15 @@ class _Source:
 
     def numbers(self, model: int) -> list[int]:
         return self.readings[model].ids if self.readings else self.ids
+
+
+def _as_given(found: Prediction, text: str, encoded: Encoded) -> Prediction:
+    """With the words of a target as they were given, also those that the model itself cannot write."""
+    if not found.target_tokens:
+        return found
+    pieces = [Token(text[a:b], (a, b)) for a, b in encoded.spans[: len(found.target_tokens) - 1]]
+    ended = (*pieces, Token(END, (len(text), len(text))))
+    return replace(found, text=text, score=sum(found.log_probabilities), target_tokens=ended)
 
 
 def _padded(rows: list[list[int]], device: torch.device) -> tuple[Tensor, Tensor]:
