@@ -18,7 +18,7 @@ import torch
 from saccade.errors import unknown
 from saccade.lab.bench import Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words
-from saccade.see.chart import Series, chart
+from saccade.see.chart import Series, bars, chart
 from saccade.see.page import whole
 
 NAMES = (
@@ -40,6 +40,7 @@ TOLD = {
         "점은 시드의 평균이고, 띠와 괄호는 가장 낮은 값에서 가장 높은 값까지다.",
     ),
     "book": Words("The lab: what the notes claim, tested", "실험실: 강의 노트의 주장을 시험하다"),
+    "experiment": Words("Experiment", "실험"),
     "other": Words("한국어", "English"),
     "not yet": Words("not run yet", "아직 실행하지 않음"),
     Verdict.HOLDS: Words("holds", "성립한다"),
@@ -106,7 +107,7 @@ def write_index(folder: Path) -> None:
                 title = f'<a href="{_file(name, language)}">{title}</a>'
                 said = _in(TOLD[Verdict(record["verdict"])], language)
             rows.append(f"<tr><td>{title}</td><td>{html.escape(_in(claim.says, language))}</td><td>{said}</td></tr>")
-        heads = "".join(f'<th scope="col">{_in(TOLD[x], language)}</th>' for x in ("book", "claim", "verdict"))
+        heads = "".join(f'<th scope="col">{_in(TOLD[x], language)}</th>' for x in ("experiment", "claim", "verdict"))
         table = f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
         body = _other("index", language) + table
         _write(folder / _file("index", language), whole(_in(TOLD["book"], language), body, language=language))
@@ -115,13 +116,13 @@ def write_index(folder: Path) -> None:
 
 def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     """One claim: what it says, how it was tested, what came out."""
-    figures = record["figures"]
+    figures: list[Figure] = record["figures"]
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
     for what, words in (("claim", claim.says), ("setup", claim.setup)):
         parts.append(f"<h2>{_in(TOLD[what], language)}</h2><p>{html.escape(_in(words, language))}</p>")
     parts.append(f"<h2>{_in(TOLD['figures'], language)}</h2><p>{_in(TOLD['range'], language)}</p>")
-    parts += [_drawn(figures, drawn, language) for drawn in claim.charts]
+    parts.append(charts(claim, figures, language))
     parts.append(f"<h2>{_in(TOLD['verdict'], language)}: {_in(TOLD[verdict], language)}</h2>")
     parts.append(f"<p>{_in(TOLD['rule'], language)}: {html.escape(_in(claim.rule, language))}</p>")
     command = f"saccade lab {claim.name}" + (" --quick" if record["quick"] else "")
@@ -132,32 +133,45 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     return whole(_in(claim.title, language), "".join(parts), language=language)
 
 
+def charts(claim: Claim, figures: Sequence[Figure], language: str = "en") -> str:
+    """Every chart of a claim, as HTML."""
+    return "".join(_drawn(figures, drawn, language) for drawn in claim.charts)
+
+
 def _drawn(figures: Sequence[Figure], drawn: Chart, language: str) -> str:
     """A chart, and the same as a table."""
     series = curves(figures, drawn)
     if not series:
         return ""
     along, up = _in(drawn.along, language), _in(drawn.says, language)
-    places = sorted({x for s in series for x in s.x})
-    heads = "".join(f'<th scope="col">{html.escape(s.name)}</th>' for s in series)
-    rows = []
-    for x in places:
-        cells = "".join(f'<td class="n">{_cell(s, x)}</td>' for s in series)
-        rows.append(f'<tr><th scope="row">{x:g}</th>{cells}</tr>')
+    if drawn.across is None:
+        shown = bars(series, up)
+        heads = f'<th scope="col">{html.escape(up)}</th>'
+        rows = [f'<tr><th scope="row">{html.escape(s.name)}</th><td class="n">{_cell(s, 0)}</td></tr>' for s in series]
+    else:
+        shown = chart(series, along, up)
+        heads = "".join(f'<th scope="col">{html.escape(s.name)}</th>' for s in series)
+        rows = []
+        for x in sorted({x for s in series for x in s.x}):
+            cells = "".join(f'<td class="n">{_cell(s, x)}</td>' for s in series)
+            rows.append(f'<tr><th scope="row">{x:g}</th>{cells}</tr>')
     return (
-        f'{chart(series, along, up)}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr>'
-        f'<th scope="col">{html.escape(along) or "–"}</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'{shown}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr><th scope="col">'
+        f"{html.escape(along) or '–'}</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
 
 def curves(figures: Sequence[Figure], drawn: Chart) -> list[Series]:
-    """For every arm the mean over its seeds, and the range."""
+    """For every arm the mean over its seeds, and the range; without anything across, at 0."""
     found = []
     for arm in dict.fromkeys(f["arm"] for f in figures):
-        mine = [f for f in figures if f["arm"] == arm and drawn.up in f and drawn.across in f]
-        places = sorted({f[drawn.across] for f in mine})
-        each = [[f[drawn.up] for f in mine if f[drawn.across] == x] for x in places]
-        if each:
+        points: dict[float, list[float]] = {}
+        for f in figures:
+            if f["arm"] == arm and drawn.up in f and (drawn.across is None or drawn.across in f):
+                points.setdefault(0 if drawn.across is None else f[drawn.across], []).append(f[drawn.up])
+        if points:
+            places = sorted(points)
+            each = [points[x] for x in places]
             means = [sum(v) / len(v) for v in each]
             found.append(Series(arm, places, means, [min(v) for v in each], [max(v) for v in each]))
     return found
@@ -180,8 +194,8 @@ def notebook(claim: Claim) -> dict[str, Any]:
         "figures = measure(bench)\nfigures[:5]"
     )
     shown = (
-        "from IPython.display import HTML\nfrom saccade.lab.book import curves\nfrom saccade.see.chart import chart\n\n"
-        "HTML(''.join(chart(curves(figures, c), c.along.en, c.says.en) for c in CLAIM.charts))"
+        "from IPython.display import HTML\nfrom saccade.lab.book import charts\nfrom saccade.see.page import whole\n\n"
+        "HTML(whole(CLAIM.title.en, charts(CLAIM, figures)))"
     )
     cells = [
         _text(f"# {claim.title.en} · {claim.title.ko}\n\n{claim.says.en}\n\n{claim.says.ko}"),

@@ -81,7 +81,7 @@ CLAIM = Claim(
     11,
     (
         Chart(
-            "length", "right", Words("symbols right, %", "맞은 기호, %"), Words("length of the source", "원문의 길이")
+            "right", Words("symbols right, %", "맞은 기호, %"), "length", Words("length of the source", "원문의 길이")
         ),
     ),
     measure,

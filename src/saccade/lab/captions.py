@@ -80,7 +80,7 @@ def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
         for prediction, (_, colours, boxes) in zip(translator([str(p) for p in tests], beam=1), truth, strict=True)
         for look in pointed(prediction, colours, boxes)
     ]
-    found: Figure = {"arm": arm, "seed": seed, "model": [*ARMS].index(arm), "right": bench.right(translator, known)}
+    found: Figure = {"arm": arm, "seed": seed, "right": bench.right(translator, known)}
     if looks:
         found["pointing"], found["chance"] = (100 * sum(side) / len(looks) for side in zip(*looks, strict=True))
     return [found]
@@ -138,8 +138,8 @@ CLAIM = Claim(
     ),
     8,
     (
-        Chart("model", "right", Words("words right, %", "맞은 단어, %"), Words("model", "모형")),
-        Chart("model", "pointing", Words("pointing, %", "가리키기, %"), Words("model", "모형")),
+        Chart("right", Words("words right, %", "맞은 단어, %")),
+        Chart("pointing", Words("pointing, %", "가리키기, %")),
     ),
     measure,
     judge,

@@ -25,12 +25,12 @@ class Verdict(StrEnum):
 
 
 class Chart(NamedTuple):
-    """One chart: for every arm a curve of `up` over `across`, with the range over the seeds."""
+    """One chart: for every arm a curve of `up` over `across`, with the range over the seeds; or a bar."""
 
-    across: str
     up: str
     says: Words  # what is drawn upwards
-    along: Words  # and across
+    across: str | None = None  # None: a bar for each arm
+    along: Words = Words("", "")  # what is drawn across
 
 
 @dataclass(frozen=True, slots=True)

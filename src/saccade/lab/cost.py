@@ -82,9 +82,9 @@ CLAIM = Claim(
     1.5,
     (
         Chart(
-            "length",
             "microseconds",
             Words("microseconds for a word", "단어당 마이크로초"),
+            "length",
             Words("words in a sentence", "문장의 단어 수"),
         ),
     ),

@@ -74,7 +74,7 @@ CLAIM = Claim(
     14,
     (
         Chart(
-            "distance", "right", Words("first letters right, %", "맞은 첫 글자, %"), Words("letters in between", "거리")
+            "right", Words("first letters right, %", "맞은 첫 글자, %"), "distance", Words("letters in between", "거리")
         ),
     ),
     measure,

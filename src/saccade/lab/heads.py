@@ -51,7 +51,7 @@ CLAIM = Claim(
     ),
     Words("Every seed with 4 heads is above every seed with one.", "헤드 4개의 모든 시드가 1개의 모든 시드보다 높다."),
     10,
-    (Chart("heads", "right", Words("words right, %", "맞은 단어, %"), Words("heads", "헤드의 수")),),
+    (Chart("right", Words("words right, %, by heads", "헤드의 수에 따라 맞은 단어, %")),),
     measure,
     judge,
 )

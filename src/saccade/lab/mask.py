@@ -104,9 +104,9 @@ CLAIM = Claim(
     1,
     (
         Chart(
-            "who",
             "right",
             Words("words right, %", "맞은 단어, %"),
+            "who",
             Words("0: given the truth, 1: by itself", "0: 정답이 주어짐, 1: 스스로"),
         ),
     ),

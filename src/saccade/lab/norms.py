@@ -79,8 +79,8 @@ CLAIM = Claim(
     ),
     16,
     (
-        Chart("rows", "right", Words("symbols right, %", "맞은 기호, %"), Words("rows in a batch", "배치의 줄 수")),
-        Chart("layers", "deep_right", Words("symbols right, %", "맞은 기호, %"), Words("layers", "층의 수")),
+        Chart("right", Words("symbols right, %", "맞은 기호, %"), "rows", Words("rows in a batch", "배치의 줄 수")),
+        Chart("deep_right", Words("symbols right, %", "맞은 기호, %"), "layers", Words("layers", "층의 수")),
     ),
     measure,
     judge,

@@ -36,7 +36,6 @@ def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
         {
             "arm": arm,
             "seed": seed,
-            "order": [*ARMS].index(arm),
             "right": bench.right(translator, pairs.tests()),
             "milliseconds": 1e3 * took / steps,
         }
@@ -71,8 +70,8 @@ CLAIM = Claim(
     ),
     7,
     (
-        Chart("order", "right", Words("symbols right, %", "맞은 기호, %"), Words("decoder", "복호기")),
-        Chart("order", "milliseconds", Words("milliseconds a step", "단계당 밀리초"), Words("decoder", "복호기")),
+        Chart("right", Words("symbols right, %", "맞은 기호, %")),
+        Chart("milliseconds", Words("milliseconds a step", "단계당 밀리초")),
     ),
     measure,
     judge,

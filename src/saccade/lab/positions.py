@@ -30,7 +30,7 @@ def run(bench: Bench, arm: str, seed: int) -> list[Figure]:
     pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
     model = {"family": "transformer", "width": 64, "layers": 2, "heads": 4, "hidden": 128, "positions": arm}
     translator = bench.learn(pairs, {"model": model, "train": {"learning_rate": 2e-3}}, seed, bench.steps(1200, 400))
-    return [{"arm": arm, "seed": seed, "positions": ARMS.index(arm), "right": bench.right(translator, pairs.tests())}]
+    return [{"arm": arm, "seed": seed, "right": bench.right(translator, pairs.tests())}]
 
 
 def permuted(seed: int) -> list[Figure]:
@@ -71,7 +71,7 @@ CLAIM = Claim(
         f"두 출력의 차이가 1e-10보다 작고, 어느 위치 표현이든 모든 시드가 위치 없는 모든 시드보다 {COSTS:g}점 넘게 높다.",
     ),
     12,
-    (Chart("positions", "right", Words("symbols right, %", "맞은 기호, %"), Words("positions", "위치 표현")),),
+    (Chart("right", Words("symbols right, %", "맞은 기호, %")),),
     measure,
     judge,
 )

@@ -73,15 +73,15 @@ CLAIM = Claim(
     0.1,
     (
         Chart(
-            "width",
             "gradient",
             Words("gradient at the scores", "점수에 대한 기울기"),
+            "width",
             Words("log₂ of the width", "폭의 log₂"),
         ),
         Chart(
-            "width",
             "entropy",
             Words("entropy, % of the largest", "엔트로피, 최댓값의 %"),
+            "width",
             Words("log₂ of the width", "폭의 log₂"),
         ),
     ),

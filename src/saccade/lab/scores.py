@@ -36,8 +36,7 @@ def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
     size = {"width": 64, "cell": "gru"} if pairs.toy else {}
     translator = bench.learn(pairs, {"model": {**model, **size}}, seed, bench.steps(700, 250))
     cost = {} if arm == NONE else costs(arm)
-    place = [*SCORES, NONE].index(arm)
-    return [{"arm": arm, "seed": seed, "score": place, "right": bench.right(translator, pairs.tests()), **cost}]
+    return [{"arm": arm, "seed": seed, "right": bench.right(translator, pairs.tests()), **cost}]
 
 
 def costs(score: str) -> dict[str, float]:
@@ -87,14 +86,9 @@ CLAIM = Claim(
     ),
     12,
     (
-        Chart("score", "right", Words("symbols right, %", "맞은 기호, %"), Words("score", "점수 함수")),
-        Chart("score", "milliseconds", Words("milliseconds", "밀리초"), Words("score", "점수 함수")),
-        Chart(
-            "score",
-            "megabytes",
-            Words("megabytes kept for the gradient", "기울기를 위해 남기는 MB"),
-            Words("score", "점수 함수"),
-        ),
+        Chart("right", Words("symbols right, %", "맞은 기호, %")),
+        Chart("milliseconds", Words("milliseconds", "밀리초")),
+        Chart("megabytes", Words("megabytes kept for the gradient", "기울기를 위해 남기는 MB")),
     ),
     measure,
     judge,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 12, 12, 44
+BAR = 26  # how high a bar is, with its surroundings
 COLOURS = 6  # classes c0 … c5 of the page's style (Okabe & Ito)
 
 
@@ -60,6 +61,37 @@ def chart(series: Sequence[Series], across: str, up: str) -> str:
         f'<figure class="chart"><svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{html.escape(up)} by '
         f'{html.escape(across)}. {html.escape(told)}">{"".join(parts)}</svg>'
         f'<figcaption>{html.escape(up)}<ul class="legend">{legend}</ul></figcaption></figure>'
+    )
+
+
+def bars(rows: Sequence[Series], across: str) -> str:
+    """An SVG with a bar for the one value of each series, and a line from its lowest to its highest."""
+    rows = [row for row in rows if row.y]
+    if not rows:
+        return ""
+    ticks = _ticks(min(0.0, *(min(row.low or row.y) for row in rows)), max(max(row.high or row.y) for row in rows))
+    left, height = 8 * max(len(row.name) for row in rows) + 12, TOP + BAR * len(rows) + BOTTOM
+
+    def place(value: float) -> float:
+        return left + (WIDTH - RIGHT - left) * (value - ticks[0]) / (ticks[-1] - ticks[0])
+
+    parts = []
+    for tick in ticks:
+        parts.append(
+            f'<line class="rule" x1="{place(tick):.1f}" x2="{place(tick):.1f}" y1="{TOP}" y2="{height - BOTTOM}"/>'
+        )
+        parts.append(f'<text x="{place(tick):.1f}" y="{height - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
+    for i, row in enumerate(rows):
+        y, (start, end) = TOP + BAR * i, sorted((place(0.0), place(row.y[0])))
+        parts.append(f'<text x="{left - 6}" y="{y + BAR / 2 + 4}" text-anchor="end">{html.escape(row.name)}</text>')
+        parts.append(f'<rect class="c0 bar" x="{start:.1f}" y="{y + 4}" width="{end - start:.1f}" height="{BAR - 8}"/>')
+        if row.low and row.high:
+            low, high = place(row.low[0]), place(row.high[0])
+            parts.append(f'<line class="range" x1="{low:.1f}" x2="{high:.1f}" y1="{y + BAR / 2}" y2="{y + BAR / 2}"/>')
+    told = "; ".join(f"{row.name}: {row.y[0]:.4g}" for row in rows)
+    return (
+        f'<figure class="chart"><svg role="img" viewBox="0 0 {WIDTH} {height}" aria-label="{html.escape(across)}. '
+        f'{html.escape(told)}">{"".join(parts)}</svg><figcaption>{html.escape(across)}</figcaption></figure>'
     )
 
 
