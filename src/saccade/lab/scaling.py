@@ -29,7 +29,7 @@ def run(seed: int) -> list[Figure]:
             assert glance.weights is not None
             scores = (asking @ keys.mT).detach().requires_grad_()  # [Q, 1, N]
             (slope,) = torch.autograd.grad((scores.softmax(-1) @ values_).sum(), scores)
-            entropy = float(torch.special.entr(glance.weights).sum(-1).mean()) / math.log(KEYS)
+            entropy = float(torch.special.entr(glance.weights.detach()).sum(-1).mean()) / math.log(KEYS)
             found.append(
                 {
                     "arm": arm,
