@@ -401,5 +401,31 @@ def lab(
         lab_command(claim, every, output, minutes, quick, data)
 
 
+@app.command()
+def serve(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Runs to serve, by their folder's name or NAME=RUN.")
+    ],
+    host: Annotated[str, typer.Option(help="Address; another than loopback needs SACCADE_API_KEY.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
+    no_auth: Annotated[bool, typer.Option("--no-auth", help="Serve others without a key.")] = False,
+    allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Names it may be called by.")] = None,
+    langs: Annotated[
+        list[str] | None, typer.Option(metavar="SRC-TGT", help="Languages for LibreTranslate's clients; NAME=ko-en.")
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each model.")] = 1,
+) -> None:
+    """Serve runs over HTTP: an API, LibreTranslate's too. The key, if any, is SACCADE_API_KEY."""
+    with plainly():
+        try:
+            from saccade.serve.run import serve as run_service
+        except ModuleNotFoundError as error:
+            raise UsageError(f"{error.name} is not installed: pip install 'saccade[serve]'") from None
+        key = os.environ.get("SACCADE_API_KEY") or None
+        run_service(
+            runs, host, port, key=key, no_auth=no_auth, allow=allow_host or [], langs=langs or [], threads=threads
+        )
+
+
 def main() -> None:
     app()

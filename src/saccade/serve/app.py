@@ -1,0 +1,212 @@
+"""The service: what may be asked, and how much of it."""
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from prometheus_client import generate_latest
+from pydantic import BaseModel, ConfigDict, Field
+
+import saccade
+from saccade.serve import libre
+from saccade.serve.desk import Desk
+from saccade.serve.guard import Meters, guard
+from saccade.serve.limits import Limits, Refused, over
+from saccade.serve.manual import manual
+from saccade.serve.stream import LINES, Lines, streamed, while_there
+
+TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
+PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
+Model = Annotated[str | None, Query(max_length=200)]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Search(Strict):
+    """How to search."""
+
+    model: str | None = Field(None, description="Which model; the first, if not given.", max_length=200)
+    beam: int = Field(5, ge=1)
+    nbest: int = Field(1, ge=1)
+    length_penalty: float | None = Field(None, ge=-10, le=10)
+    sample: bool = False
+    temperature: float = Field(1.0, gt=0, le=10)
+    seed: int = Field(0, ge=0, le=2**31)
+    prefix: str = Field("", description="What every output must begin with.", max_length=1000)
+    attention: bool = Field(False, description="Whether to tell where every word looked.")
+
+
+class Translate(Search):
+    texts: list[str] = Field(description="One output comes back for each, in order; an empty text stays empty.")
+
+
+class PairToAlign(Strict):
+    source: str
+    target: str
+
+
+class Align(Strict):
+    model: str | None = Field(None, max_length=200)
+    pairs: list[PairToAlign]
+
+
+class Answers(BaseModel):
+    """A record for each input, in order: text, score, tokens with spans, alternatives, attention on request."""
+
+    model: str
+    predictions: list[dict[str, Any]]
+
+
+class Service:
+    """The models, by name, and what each request has to pass."""
+
+    def __init__(self, desks: Sequence[Desk], limits: Limits) -> None:
+        self.desks, self.limits = {desk.name: desk for desk in desks}, limits
+
+    def find(self, name: str | None, reads: str | None = None) -> Desk:
+        """The model of that name or, without one, the first that reads such things."""
+        if name is not None and name not in self.desks:
+            raise Refused(404, "unknown_model", f"no model {name!r}; there are {', '.join(self.desks)}")
+        fitting = [d for d in self.desks.values() if d.facts.get("reads", reads) == reads or reads is None]
+        if name is None and not fitting:
+            raise Refused(404, "unknown_model", f"no model here reads {reads}")
+        desk = fitting[0] if name is None else self.desks[name]
+        if reads is not None and desk.facts.get("reads", reads) != reads:
+            raise Refused(422, "wrong_input", f"{desk.name} reads {desk.facts['reads']}, not {reads}")
+        return desk
+
+    def check(self, asked: Search) -> dict[str, Any]:
+        """Within the limits? Then, how the worker is to be asked."""
+        for name in ("beam", "nbest"):
+            if getattr(asked, name) > getattr(self.limits, name):
+                raise over(name, getattr(asked, name), getattr(self.limits, name))
+        if asked.nbest > asked.beam and not asked.sample:
+            raise Refused(422, "wrong_input", f"nbest: {asked.nbest}, expected at most beam={asked.beam}")
+        if not asked.sample and (asked.temperature != 1.0 or asked.seed):
+            raise Refused(422, "wrong_input", "temperature and seed are for sampling: add sample")
+        names = ("beam", "nbest", "length_penalty", "sample", "temperature", "seed")
+        options = {name: getattr(asked, name) for name in names}
+        return {"options": options, "prefix": asked.prefix, "look": True, "attention": asked.attention}
+
+    def check_texts(self, count: int, texts: Sequence[str]) -> None:
+        if count > self.limits.texts:
+            raise over("texts", count, self.limits.texts)
+        longest = max(map(len, texts), default=0)
+        if longest > self.limits.characters:
+            raise over("characters", longest, self.limits.characters)
+
+
+def build_app(
+    desks: Sequence[Desk],
+    limits: Limits,
+    *,
+    hosts: Sequence[str],
+    key: str | None = None,
+    langs: dict[str, tuple[str, str]] | None = None,
+) -> FastAPI:
+    """The application around the desks of its models; the first is asked where nobody says which."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        for desk in desks:
+            desk.start()
+        yield
+        await asyncio.gather(*(desk.close() for desk in desks))
+
+    app = FastAPI(title="saccade", version=saccade.__version__, lifespan=life, docs_url=None, redoc_url=None)
+    service, meters = Service(desks, limits), Meters(desks)
+    _add_work(app, service)
+    _add_facts(app, service, meters)
+    libre.add(app, desks, limits, langs or {}, key)
+    guard(app, limits, hosts, key, meters)
+    return app
+
+
+def _add_work(app: FastAPI, service: Service) -> None:
+    @app.post("/v1/translate", response_model=Answers, summary="Text to text")
+    async def translate(request: Request, asked: Translate) -> dict[str, Any]:
+        desk, how = service.find(asked.model, "text"), service.check(asked)
+        service.check_texts(len(asked.texts), asked.texts)
+        return _told(desk, await while_there(request, desk.ask("translate", asked.texts, **how)))
+
+    @app.post(
+        "/v1/stream",
+        response_class=Lines,
+        openapi_extra={"requestBody": TEXTS},
+        summary="Text to text, a line of JSON for each: lines in, lines out, as they come",
+    )
+    async def stream(request: Request, model: Model = None) -> Response:
+        desk, how = service.find(model, "text"), service.check(Search())
+        return Lines(streamed(request.stream(), desk, how, service.limits))
+
+    @app.post(
+        "/v1/caption",
+        response_model=Answers,
+        summary="A picture, as the body, to text",
+        openapi_extra={"requestBody": PICTURE},
+    )
+    async def caption(
+        request: Request,
+        model: Model = None,
+        beam: Annotated[int, Query(ge=1)] = 5,
+        nbest: Annotated[int, Query(ge=1)] = 1,
+        attention: bool = False,
+    ) -> dict[str, Any]:
+        desk = service.find(model, "pictures")
+        how = service.check(Search(beam=beam, nbest=nbest, attention=attention))
+        content = await request.body()
+        if not content:
+            raise Refused(422, "wrong_input", "the body is empty; expected a picture")
+        return _told(desk, await while_there(request, desk.ask("caption", [base64.b64encode(content).decode()], **how)))
+
+    @app.post("/v1/align", response_model=Answers, summary="Where the model looks while it writes a given target")
+    async def align(request: Request, asked: Align) -> dict[str, Any]:
+        desk = service.find(asked.model, "text")
+        service.check_texts(len(asked.pairs), [text for pair in asked.pairs for text in (pair.source, pair.target)])
+        return _told(desk, await while_there(request, desk.ask("align", [(p.source, p.target) for p in asked.pairs])))
+
+
+def _told(desk: Desk, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """What went wrong with one input is told in its place, as long as others went well."""
+    failed = [a["failed"] for a in answers if "failed" in a]
+    if failed and len(failed) == len(answers):
+        raise Refused(422, "wrong_input", failed[0])
+    told = [{"error": {"code": "wrong_input", "message": a["failed"]}} if "failed" in a else a for a in answers]
+    return {"model": desk.name, "predictions": told}
+
+
+def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
+    desks, limits = service.desks.values(), service.limits
+
+    @app.get("/v1/models", summary="What is served")
+    async def models() -> dict[str, Any]:
+        return {"models": [{"name": d.name, "ready": d.ready, "unfit": d.unfit, **d.facts} for d in desks]}
+
+    @app.post("/v1/models/{name}/reload", summary="Load a model anew, without a gap")
+    async def reload(name: str) -> dict[str, Any]:
+        await service.find(name).reload()
+        return {"name": name, "ready": True}
+
+    @app.get("/v1/limits", summary="Ceilings")
+    async def published() -> dict[str, Any]:
+        return {name: getattr(limits, name) for name in limits.__slots__}
+
+    @app.get("/healthz", summary="200 when every model is ready, else 503")
+    async def healthz(response: Response) -> dict[str, str]:
+        ready = all(desk.ready for desk in desks)
+        response.status_code = 200 if ready else 503
+        return {"status": "ok" if ready else "loading"}
+
+    @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
+    async def metrics() -> PlainTextResponse:
+        return PlainTextResponse(generate_latest(meters.registry), media_type="text/plain; version=0.0.4")
+
+    @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(manual(app.openapi(), limits))

@@ -1,0 +1,146 @@
+"""What stands between a client and an answer: who may come in, how refusals look, what is logged and counted."""
+
+import hmac
+import json
+import logging
+import secrets
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from saccade.serve import libre
+from saccade.serve.desk import Desk
+from saccade.serve.limits import Limits, Refused, over
+
+LOG = logging.getLogger("saccade.serve")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'",
+}
+OPEN = ("/healthz", "/health")  # may be asked without a key: they tell nothing
+
+
+class Meters:
+    """What /metrics tells."""
+
+    def __init__(self, desks: Sequence[Desk]) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter("saccade_requests", "Requests", ["path", "status"], registry=self.registry)
+        self.seconds = Histogram("saccade_request_seconds", "Time to an answer", ["path"], registry=self.registry)
+        self.batch = Histogram(
+            "saccade_batch_texts", "Texts in a batch", ["model"], registry=self.registry, buckets=(1, 2, 4, 8, 16, 32)
+        )
+        waiting = Gauge("saccade_waiting_texts", "Texts that wait", ["model"], registry=self.registry)
+        for desk in desks:
+            waiting.labels(desk.name).set_function(partial(_waiting, desk))
+            desk.on_batch = self.batch.labels(desk.name).observe
+
+
+def _waiting(desk: Desk) -> float:
+    return desk.waiting
+
+
+class Guard:
+    """Lets in who may come, and gives every answer its headers, its number and its line in the log."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, hosts: Sequence[str], key: str | None, meters: Meters) -> None:
+        self.app, self.limits, self.hosts, self.key, self.meters = app, limits, hosts, key, meters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, identity, status = time.perf_counter(), secrets.token_hex(8), 500
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = identity
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            _admit(Request(scope), self.limits, self.hosts, self.key)
+        except Refused as refused:
+            await _refusal(refused, scope["path"])(scope, receive, sending)
+        else:
+            await self.app(scope, receive, sending)
+        took = time.perf_counter() - began
+        path = getattr(scope.get("route"), "path", "other")
+        self.meters.requests.labels(path, status).inc()
+        self.meters.seconds.labels(path).observe(took)
+        told = {"id": identity, "method": scope["method"], "path": path, "status": status, "ms": round(1e3 * took, 1)}
+        LOG.info(json.dumps(told))
+
+
+def guard(app: FastAPI, limits: Limits, hosts: Sequence[str], key: str | None, meters: Meters) -> None:
+    """Puts the guard before an application, and gives refusals their shape."""
+    app.add_middleware(Guard, limits=limits, hosts=hosts, key=key, meters=meters)
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> Response:
+        return _refusal(error, request.url.path)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        return _refusal(Refused(422, "wrong_input", f"{where or 'body'}: {first['msg']}"), request.url.path)
+
+    @app.exception_handler(HTTPException)
+    async def failed(request: Request, error: HTTPException) -> Response:
+        return _refusal(Refused(error.status_code, "not_found", str(error.detail)), request.url.path)
+
+    @app.exception_handler(Exception)
+    async def broken(request: Request, error: Exception) -> Response:
+        LOG.exception("an error of ours")
+        return _refusal(Refused(500, "internal", "an error of the service's own; its log has more"), request.url.path)
+
+
+def _admit(request: Request, limits: Limits, hosts: Sequence[str], key: str | None) -> None:
+    """Who may come in: to this host, from this origin, with the key, with a body that is not too large."""
+    host = request.headers.get("host", "")
+    if _name(host) not in hosts:
+        raise Refused(421, "wrong_host", "this service is not known by that name")
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        raise Refused(403, "wrong_origin", "pages of other sites may not ask")
+    path = request.url.path
+    if key is not None and path not in OPEN and not libre.brings_key(path):
+        given = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
+        if not hmac.compare_digest(given.encode(), key.encode()):
+            raise Refused(401, "no_key", "an API key is needed: Authorization: Bearer KEY")
+    if path != "/v1/stream":
+        most = limits.picture_bytes if path == "/v1/caption" else limits.bytes
+        length = request.headers.get("content-length", "")
+        if request.method == "POST" and not length.isdecimal() and "transfer-encoding" in request.headers:
+            raise Refused(411, "no_length", "say how long the body is: Content-Length")
+        if length.isdecimal() and int(length) > most:
+            raise over("picture_bytes" if path == "/v1/caption" else "bytes", int(length), most, 413)
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    return host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
+
+
+def _refusal(refused: Refused, path: str) -> JSONResponse:
+    record = libre.refusal(refused) if libre.speaks(path) else refused.record()
+    headers = {"Retry-After": "1"} if refused.status in (429, 503) else {}
+    return JSONResponse(record, refused.status, headers)

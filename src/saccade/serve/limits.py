@@ -1,0 +1,39 @@
+"""Ceilings, on by default, published at /v1/limits; an answer that refuses names the one that was met."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a client may ask for."""
+
+    bytes: int = 1_000_000  # of a body
+    picture_bytes: int = 10_000_000  # of one that is a picture
+    pixels: int = 20_000_000  # of a picture
+    characters: int = 5_000  # of a text; a model may read fewer, and then says so
+    texts: int = 128  # of a request; of a stream, at a time
+    beam: int = 10
+    nbest: int = 10
+    queue: int = 2_000  # texts that wait, of all clients
+    seconds: float = 60.0  # from a request to its answer
+
+
+class Refused(Exception):  # noqa: N818  (an answer, rather than an error)
+    """A request that gets no result: why, under which status, and which limit it met."""
+
+    def __init__(
+        self, status: int, code: str, message: str, limit: str | None = None, most: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.limit, self.most = status, code, message, limit, most
+
+    def record(self) -> dict[str, object]:
+        told: dict[str, object] = {"code": self.code, "message": self.message}
+        if self.limit is not None:
+            told |= {"limit": self.limit, "most": self.most}
+        return {"error": told}
+
+
+def over(limit: str, found: float, most: float, status: int = 422) -> Refused:
+    """What a client gets who asks for too much."""
+    return Refused(status, "too_much", f"{limit}: {found:g}, but at most {most:g} are allowed", limit, most)

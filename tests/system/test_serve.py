@@ -1,0 +1,253 @@
+"""The service as a process: its answers, its limits, who may ask, and what happens when things die."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from libretranslatepy import LibreTranslateAPI
+
+import saccade
+from saccade.data import TASKS
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+TINY = {"model": {"width": 16, "family": "luong"}, "train": {"steps": 30, "batch_tokens": 400, "evaluations": 1}}
+
+
+@schemathesis.serializer("application/x-ndjson", "image/*")
+def as_bytes(context, value):
+    return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A model that has learned next to nothing: what it says matters less than that it says it."""
+    folder = tmp_path_factory.mktemp("runs") / "letters"
+    saccade.train("copy", folder, settings=TINY, quiet=True)
+    return folder
+
+
+@contextmanager
+def started(run, *options, **environment):
+    """A service on a free port, once it is ready: its process, and a client."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "saccade", "serve", str(run), "--port", str(port), *options]
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            until_ready(client)
+            yield process, client
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def until_ready(client) -> None:
+    for _ in range(600):
+        with suppress(httpx.TransportError):
+            if client.get("/healthz").status_code == 200:
+                return
+        time.sleep(0.1)
+    raise AssertionError("it never became ready")
+
+
+@pytest.fixture(scope="module")
+def service(run):
+    with started(run, "--langs", "en-de") as (_, client):
+        yield client
+
+
+def workers(client) -> list[int]:
+    """The processes that own the models: children of the one that serves."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"serve" in words and str(client.base_url.port).encode() in words:
+                children = (entry / "task" / entry.name / "children").read_text().split()
+                return [int(pid) for pid in children if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        except OSError:
+            continue  # it has just ended
+    return []
+
+
+def test_one_answer_for_each_text_in_order_as_the_model_gives_it(service, run):
+    texts = ["a b c", "", "z", *(p.source for p in TASKS["copy"].pairs("test", size=40))]
+    answer = service.post("/v1/translate", json={"texts": texts, "attention": True}).json()
+    alone = saccade.load(run)(texts)
+    assert answer["model"] == "letters"
+    assert [p["text"] for p in answer["predictions"]] == [p.text for p in alone]
+    assert answer["predictions"][0]["attention"]["cross"]
+    assert "attention" not in service.post("/v1/translate", json={"texts": ["a"]}).json()["predictions"][0]
+
+
+def test_a_given_target_is_aligned(service):
+    (told,) = service.post("/v1/align", json={"pairs": [{"source": "a b", "target": "c d"}]}).json()["predictions"]
+    assert told["text"] == "c d"
+    assert len(told["attention"]["cross"][0][0]) == len(told["target_tokens"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "limit"),
+    [
+        ({"texts": ["a"], "beam": 11}, 422, "beam"),
+        ({"texts": ["a"], "beam": 5, "nbest": 11}, 422, "nbest"),
+        ({"texts": ["a"] * 129}, 422, "texts"),
+        ({"texts": ["a" * 5001]}, 422, "characters"),
+        ({"texts": ["a" * 1_000_001]}, 413, "bytes"),
+        ({"texts": ["a"], "model": "none"}, 404, None),
+        ({"texts": ["a"], "bean": 3}, 422, None),
+        ({"texts": "a"}, 422, None),
+        ({"texts": ["a"], "seed": 3}, 422, None),
+    ],
+)
+def test_a_refusal_names_the_limit(service, asked, status, limit):
+    response = service.post("/v1/translate", json=asked)
+    assert response.status_code == status
+    error = response.json()["error"]
+    assert error.get("limit") == limit
+    assert error["message"]
+    if limit:
+        assert error["most"] == service.get("/v1/limits").json()[limit]
+
+
+def test_lines_in_lines_out(service):
+    texts = [p.source for p in TASKS["copy"].pairs("test", size=300)]
+    lines = [json.dumps(t) if i % 2 else json.dumps({"text": t}) for i, t in enumerate(texts)]
+    lines[7] = "no json"
+    got = service.post("/v1/stream", content="\n".join(lines)).text.splitlines()
+    assert len(got) == 300
+    assert json.loads(got[7])["error"]["code"] == "wrong_input"
+    whole = service.post("/v1/translate", json={"texts": texts[:7]}).json()["predictions"]
+    assert [json.loads(line)["text"] for line in got[:7]] == [p["text"] for p in whole]
+
+
+def test_only_those_who_are_meant(service):
+    assert service.get("/v1/models", headers={"Host": "evil.example"}).status_code == 421
+    assert service.get("/v1/models", headers={"Origin": "http://evil.example"}).status_code == 403
+    answer = service.get("/v1/models")
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_what_stands_beside(service):
+    assert "saccade_batch_texts_count" in service.get("/metrics").text
+    page = service.get("/docs").text
+    assert "/v1/translate" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert service.get("/nothing").json()["error"]["code"] == "not_found"
+    assert service.post("/v1/caption", content=b"x").status_code == 404  # no model here reads pictures
+
+
+def test_clients_of_libretranslate_work_unchanged(service, run):
+    client = LibreTranslateAPI(str(service.base_url))
+    assert client.languages() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert client.translate("a b c", "en", "de") == saccade.load(run)("a b c").text
+    assert client.detect("hello")[0]["language"] == "en"
+    wrong = service.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
+    assert wrong.status_code == 400
+    assert wrong.json() == {"error": "en to xx is not supported"}
+    both = service.post("/translate", json={"q": ["a", "b"], "source": "auto", "target": "de"}).json()
+    assert len(both["translatedText"]) == 2
+
+
+def test_no_request_makes_it_fail(service):
+    """Whatever its own schema allows, and what it does not, is answered; never with an error of ours."""
+    schema = schemathesis.openapi.from_dict(service.get("/openapi.json").json())
+    schema.config.base_url = str(service.base_url)
+    tried = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if "reload" in operation.path:
+            continue
+
+        @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @given(operation.as_strategy())
+        def answers(case):
+            assert case.call().status_code < 500
+
+        answers()
+        tried += 1
+    assert tried >= 9
+
+
+def test_a_model_is_loaded_anew_without_a_gap(service):
+    before = workers(service)
+    with ThreadPoolExecutor(5) as pool:
+        asked = [pool.submit(service.post, "/v1/translate", json={"texts": ["a b"] * 20}) for _ in range(20)]
+        assert service.post("/v1/models/letters/reload").status_code == 200
+        asked += [pool.submit(service.post, "/v1/translate", json={"texts": ["a b"]}) for _ in range(5)]
+        assert {a.result().status_code for a in asked} == {200}
+    assert workers(service) != before
+
+
+def test_a_model_that_is_killed_loses_nothing_silently(run):
+    with started(run) as (_, client), ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(client.post, "/v1/translate", json={"texts": ["a b c"] * 60}) for _ in range(24)]
+        time.sleep(0.3)
+        for pid in workers(client):
+            os.kill(pid, signal.SIGKILL)
+        answers = [a.result() for a in asked]
+        assert {a.status_code for a in answers} <= {200, 503}
+        for answer in answers:
+            assert len(answer.json()["predictions"]) == 60 if answer.status_code == 200 else answer.json()["error"]
+        until_ready(client)
+        assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 200
+
+
+def test_told_to_stop_it_finishes_what_it_has(run):
+    with started(run) as (process, client), ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.post, "/v1/translate", json={"texts": ["a b c"] * 128, "beam": 10})
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        assert len(asked.result().json()["predictions"]) == 128
+        assert process.wait(30) in (0, -signal.SIGTERM)
+
+
+def test_others_need_a_key(run):
+    with started(run, SACCADE_API_KEY="secret") as (process, client):
+        assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 401
+        key = {"Authorization": "Bearer secret"}
+        assert client.post("/v1/translate", json={"texts": ["a"]}, headers=key).status_code == 200
+        assert client.post("/translate", json={"q": "a", "source": "en", "target": "de"}).status_code == 403
+        process.terminate()
+        log = process.communicate(timeout=30)[1]
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert any(line["status"] == 401 for line in lines)
+    assert all(set(line) == {"id", "method", "path", "status", "ms"} for line in lines)  # and no text of anybody
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--host", "0.0.0.0"], "so set SACCADE_API_KEY or, if you must, say --no-auth"),
+        (["--langs", "english"], "expected SOURCE-TARGET"),
+    ],
+)
+def test_what_is_asked_wrongly_is_one_line(run, options, says):
+    command = [sys.executable, "-m", "saccade", "serve", str(run), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_is_no_run_is_said(tmp_path):
+    command = [sys.executable, "-m", "saccade", "serve", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}: no run of saccade there\n")

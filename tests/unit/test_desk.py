@@ -1,0 +1,125 @@
+"""The desk: batches are fair, answers find their way back, and who has left costs nothing more."""
+
+import asyncio
+import json
+
+import pytest
+
+from saccade.serve.desk import AT_ONCE, Desk
+from saccade.serve.limits import Limits, Refused
+
+
+class FakeChild:
+    """A process that answers when it is told to."""
+
+    def __init__(self):
+        self.batches, self.pipe, self.facts = [], self, {"reads": "text"}
+
+    def send_bytes(self, message):
+        self.batches.append(json.loads(message))
+
+
+def desk(**limits):
+    made = Desk("model", ["nowhere"], Limits(**limits), 1)
+    made.child = FakeChild()
+    return made, made.child
+
+
+def answer(made, child):
+    """Answers the batch that the process is at: every text in capitals."""
+    items = child.batches[-1]["items"]
+    made._heard(child, {"found": [{"text": item.upper()} for item in items]})
+    return items
+
+
+async def settle():
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_a_large_request_delays_a_small_one_by_a_batch():
+    async def scene():
+        made, child = desk()
+        large = asyncio.create_task(made.ask("translate", [f"a{i}" for i in range(200)]))
+        await settle()
+        small = asyncio.create_task(made.ask("translate", ["b"]))
+        await settle()
+        assert answer(made, child) == [f"a{i}" for i in range(AT_ONCE)]
+        assert "b" in answer(made, child)
+        await settle()
+        assert small.result() == [{"text": "B"}]
+        while not large.done():
+            answer(made, child)
+            await settle()
+        assert [a["text"] for a in large.result()] == [f"A{i}" for i in range(200)]
+
+    asyncio.run(scene())
+
+
+def test_only_what_is_alike_shares_a_batch():
+    async def scene():
+        made, child = desk()
+        one = asyncio.create_task(made.ask("translate", ["a"] * 40, beam=1))
+        two = asyncio.create_task(made.ask("translate", ["b"] * 3, beam=5))
+        three = asyncio.create_task(made.ask("translate", ["c"] * 3, beam=1))
+        await settle()
+        while not (one.done() and two.done() and three.done()):
+            assert len({item for item in child.batches[-1]["items"]} & {"b"}) in (
+                0,
+                len(set(child.batches[-1]["items"])),
+            )
+            answer(made, child)
+            await settle()
+        assert [len(t.result()) for t in (one, two, three)] == [40, 3, 3]
+
+    asyncio.run(scene())
+
+
+def test_who_has_left_is_not_worked_for():
+    async def scene():
+        made, child = desk()
+        gone = asyncio.create_task(made.ask("translate", ["a"] * 100))
+        await settle()
+        gone.cancel()
+        await settle()
+        answer(made, child)
+        assert made.waiting == 0
+        assert len(child.batches) == 1
+
+    asyncio.run(scene())
+
+
+def test_a_full_queue_and_a_slow_answer_name_their_limit():
+    async def scene():
+        made, child = desk(queue=50, seconds=0.05)
+        with pytest.raises(Refused) as refused:
+            await made.ask("translate", ["a"] * 51)
+        assert (refused.value.status, refused.value.limit) == (429, "queue")
+        with pytest.raises(Refused) as refused:
+            await made.ask("translate", ["a"])
+        assert (refused.value.status, refused.value.limit) == (503, "seconds")
+        assert await made.ask("translate", []) == []
+        assert child.batches
+
+    asyncio.run(scene())
+
+
+def test_a_process_that_dies_again_and_again_is_given_up():
+    async def scene():
+        made, child = desk()
+        made.start = lambda: None
+        asked = asyncio.create_task(made.ask("translate", ["a"] * 40))
+        await settle()
+        made._died(child)  # the batch it was at is lost, and said to be
+        await settle()
+        assert asked.exception().code == "interrupted"
+        waits = asyncio.create_task(made.ask("translate", ["b"]))
+        await settle()
+        for _ in range(4):
+            made._died(FakeChild())
+        await settle()
+        assert waits.exception().code == "unfit"
+        with pytest.raises(Refused, match="again and again"):
+            await made.ask("translate", ["c"])
+
+    asyncio.run(scene())
