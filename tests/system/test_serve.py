@@ -3,25 +3,22 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from libretranslatepy import LibreTranslateAPI
+from services import started, until_ready
 
 import saccade
 from saccade.data import TASKS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-TINY = {"model": {"width": 16, "family": "luong"}, "train": {"steps": 30, "batch_tokens": 400, "evaluations": 1}}
 
 
 @schemathesis.serializer("application/x-ndjson", "image/*")
@@ -30,42 +27,8 @@ def as_bytes(context, value):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A model that has learned next to nothing: what it says matters less than that it says it."""
-    folder = tmp_path_factory.mktemp("runs") / "letters"
-    saccade.train("copy", folder, settings=TINY, quiet=True)
-    return folder
-
-
-@contextmanager
-def started(run, *options, **environment):
-    """A service on a free port, once it is ready: its process, and a client."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "saccade", "serve", str(run), "--port", str(port), *options]
-    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-            until_ready(client)
-            yield process, client
-    finally:
-        process.terminate()
-        process.communicate(timeout=30)
-
-
-def until_ready(client) -> None:
-    for _ in range(600):
-        with suppress(httpx.TransportError):
-            if client.get("/healthz").status_code == 200:
-                return
-        time.sleep(0.1)
-    raise AssertionError("it never became ready")
-
-
-@pytest.fixture(scope="module")
-def service(run):
-    with started(run, "--langs", "en-de") as (_, client):
+def service(letters):
+    with started(letters, "--langs", "en-de") as (_, client):
         yield client
 
 
@@ -82,10 +45,10 @@ def workers(client) -> list[int]:
     return []
 
 
-def test_one_answer_for_each_text_in_order_as_the_model_gives_it(service, run):
+def test_one_answer_for_each_text_in_order_as_the_model_gives_it(service, letters):
     texts = ["a b c", "", "z", *(p.source for p in TASKS["copy"].pairs("test", size=40))]
     answer = service.post("/v1/translate", json={"texts": texts, "attention": True}).json()
-    alone = saccade.load(run)(texts)
+    alone = saccade.load(letters)(texts)
     assert answer["model"] == "letters"
     assert [p["text"] for p in answer["predictions"]] == [p.text for p in alone]
     assert answer["predictions"][0]["attention"]["cross"]
@@ -151,13 +114,13 @@ def test_what_stands_beside(service):
     assert service.post("/v1/caption", content=b"x").status_code == 404  # no model here reads pictures
 
 
-def test_clients_of_libretranslate_work_unchanged(service, run):
+def test_clients_of_libretranslate_work_unchanged(service, letters):
     client = LibreTranslateAPI(str(service.base_url))
     assert client.languages() == [
         {"code": "en", "name": "English", "targets": ["de"]},
         {"code": "de", "name": "German", "targets": []},
     ]
-    assert client.translate("a b c", "en", "de") == saccade.load(run)("a b c").text
+    assert client.translate("a b c", "en", "de") == saccade.load(letters)("a b c").text
     assert client.detect("hello")[0]["language"] == "en"
     wrong = service.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
     assert wrong.status_code == 400
@@ -196,8 +159,8 @@ def test_a_model_is_loaded_anew_without_a_gap(service):
     assert workers(service) != before
 
 
-def test_a_model_that_is_killed_loses_nothing_silently(run):
-    with started(run) as (_, client), ThreadPoolExecutor(8) as pool:
+def test_a_model_that_is_killed_loses_nothing_silently(letters):
+    with started(letters) as (_, client), ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(client.post, "/v1/translate", json={"texts": ["a b c"] * 60}) for _ in range(24)]
         time.sleep(0.3)
         for pid in workers(client):
@@ -210,8 +173,8 @@ def test_a_model_that_is_killed_loses_nothing_silently(run):
         assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 200
 
 
-def test_told_to_stop_it_finishes_what_it_has(run):
-    with started(run) as (process, client), ThreadPoolExecutor(1) as pool:
+def test_told_to_stop_it_finishes_what_it_has(letters):
+    with started(letters) as (process, client), ThreadPoolExecutor(1) as pool:
         asked = pool.submit(client.post, "/v1/translate", json={"texts": ["a b c"] * 128, "beam": 10})
         time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
@@ -219,8 +182,8 @@ def test_told_to_stop_it_finishes_what_it_has(run):
         assert process.wait(30) in (0, -signal.SIGTERM)
 
 
-def test_others_need_a_key(run):
-    with started(run, SACCADE_API_KEY="secret") as (process, client):
+def test_others_need_a_key(letters):
+    with started(letters, SACCADE_API_KEY="secret") as (process, client):
         assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 401
         key = {"Authorization": "Bearer secret"}
         assert client.post("/v1/translate", json={"texts": ["a"]}, headers=key).status_code == 200
@@ -239,8 +202,8 @@ def test_others_need_a_key(run):
         (["--langs", "english"], "expected SOURCE-TARGET"),
     ],
 )
-def test_what_is_asked_wrongly_is_one_line(run, options, says):
-    command = [sys.executable, "-m", "saccade", "serve", str(run), *options]
+def test_what_is_asked_wrongly_is_one_line(letters, options, says):
+    command = [sys.executable, "-m", "saccade", "serve", str(letters), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert says in done.stderr

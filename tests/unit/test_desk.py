@@ -64,7 +64,7 @@ def test_only_what_is_alike_shares_a_batch():
         three = asyncio.create_task(made.ask("translate", ["c"] * 3, beam=1))
         await settle()
         while not (one.done() and two.done() and three.done()):
-            assert len({item for item in child.batches[-1]["items"]} & {"b"}) in (
+            assert len(set(child.batches[-1]["items"]) & {"b"}) in (
                 0,
                 len(set(child.batches[-1]["items"])),
             )

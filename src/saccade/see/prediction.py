@@ -119,6 +119,8 @@ class Prediction:
         }
         if self.grid is not None:
             record |= {"grid": list(self.grid), "cell": self.cell}
+            if self.picture is not None:
+                record["size"] = list(self.picture.shape[:2])  # of the picture as it was seen, in the cells' pixels
         if self.gates:
             record["gates"] = [_short(g) for g in self.gates]
         if self.runners_up:

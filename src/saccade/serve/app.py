@@ -2,8 +2,9 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -21,6 +22,11 @@ from saccade.serve.stream import LINES, Lines, streamed, while_there
 
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
+PAGE = {"/": "text/html; charset=utf-8", "/page.css": "text/css", "/page.js": "text/javascript"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+)
 Model = Annotated[str | None, Query(max_length=200)]
 
 
@@ -181,6 +187,19 @@ def _told(desk: Desk, answers: list[dict[str, Any]]) -> dict[str, Any]:
     return {"model": desk.name, "predictions": told}
 
 
+def _part(path: str, kind: str) -> Callable[[], Response]:
+    """A part of the page, as it lies beside this file; it may load its own parts and nothing else."""
+    name = "page.html" if path == "/" else path[1:]
+    content = files("saccade.serve").joinpath(name).read_bytes()
+
+    def part() -> Response:
+        return Response(
+            content, media_type=kind, headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+        )
+
+    return part
+
+
 def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
     desks, limits = service.desks.values(), service.limits
 
@@ -206,6 +225,9 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(generate_latest(meters.registry), media_type="text/plain; version=0.0.4")
+
+    for path, kind in PAGE.items():
+        app.add_api_route(path, _part(path, kind), include_in_schema=False)
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> HTMLResponse:

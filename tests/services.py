@@ -1,0 +1,36 @@
+"""A service with a small model, as a process, for the tests that talk to one."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import httpx
+
+
+@contextmanager
+def started(run, *options, **environment):
+    """A service on a free port, once it is ready: its process, and a client."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "saccade", "serve", str(run), "--port", str(port), *options]
+    process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            until_ready(client)
+            yield process, client
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def until_ready(client) -> None:
+    for _ in range(600):
+        with suppress(httpx.TransportError):
+            if client.get("/healthz").status_code == 200:
+                return
+        time.sleep(0.1)
+    raise AssertionError("it never became ready")
