@@ -82,6 +82,20 @@ def test_another_answer_is_shown_with_its_own_glances(tab):
     sync_api.expect(tab.locator("#output")).to_have_text(f"{wanted}∎")
 
 
+def test_what_if_it_looked_there(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector("#output button")
+    tab.click("#whole summary")
+    tab.locator("#table tbody tr").first.locator("button").nth(2).press("Enter")
+    sync_api.expect(tab.locator("#instead")).to_contain_text("Looking there alone it would write")
+    assert tab.locator("#instead button").count() == 4
+    with tab.expect_download() as saved:
+        tab.click("#export")
+    svg = saved.value.path().read_text(encoding="utf-8")
+    words = tab.locator("#output button").count()
+    assert svg.count("<rect") == words * tab.locator("#source span").count()
+
+
 def test_too_long_is_counted_before_it_happens(tab):
     tab.fill("#text", "a " * 3000)
     tab.wait_for_selector("#count.over")

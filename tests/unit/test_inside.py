@@ -86,3 +86,15 @@ def test_the_cells_of_a_picture_look_at_each_other():
     assert p.encoder.shape == (1, 4, 6, 6)
     assert np.allclose(p.encoder.sum(-1), 1, atol=1e-5)
     assert p.decoder is None
+
+
+def test_a_look_can_be_steered():
+    """For one word to one place alone; the words before it do not notice."""
+    for family in ("transformer", "bahdanau", "luong"):
+        steered, free = (translator(family).score("ab cd", "dcba", steer=s) for s in ((2, 1), None))
+        assert np.allclose(steered.cross[:, :, 2, 1], 1)
+        assert np.allclose(steered.cross[:, :, :2], free.cross[:, :, :2], atol=1e-6)
+        assert steered.log_probabilities[:2] == pytest.approx(free.log_probabilities[:2])
+        assert steered.log_probabilities[2] != pytest.approx(free.log_probabilities[2], abs=1e-9)
+    with pytest.raises(ValueError, match=r"steer: \(9, 1\), but there are 5 words and 6 places"):
+        translator().score("ab cd", "dcba", steer=(9, 1))

@@ -123,11 +123,16 @@ class Translator:
 
         return self._all(sources, write, look or inside, options.nbest, inside)
 
-    def score(self, source: str, target: str, inside: bool = False) -> Prediction:
-        """What this target costs as the output for this source, and where the models look for each of its words."""
-        return self.score_all([(source, target)], inside)[0]
+    def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, int] | None = None) -> Prediction:
+        """What this target costs as the output for this source, and where the models look for each of its words.
 
-    def score_all(self, pairs: Sequence[tuple[str, str]], inside: bool = False) -> list[Prediction]:
+        `steer` (t, n) makes them look at place n alone for word t: what would they rather write there then?
+        """
+        return self.score_all([(source, target)], inside, steer)[0]
+
+    def score_all(
+        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, int] | None = None
+    ) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
         sources = [self._read(source) for source, _ in pairs]
@@ -137,7 +142,7 @@ class Translator:
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
 
-        found = self._all(sources, write, True, 1, inside)
+        found = self._all(sources, write, True, 1, inside, steer)
         return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def _check_inside(self, inside: bool) -> None:
@@ -157,6 +162,7 @@ class Translator:
         look: bool,
         nbest: int,
         inside: bool = False,
+        steer: tuple[int, int] | None = None,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0) for s in sources]
@@ -166,7 +172,8 @@ class Translator:
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen, inside)
             found = write(chosen, memories)
-            looks = self._look(chosen, memories, [h[0] for h in found], inside) if look else [None] * len(rows)
+            best = [h[0] for h in found]
+            looks = self._look(chosen, memories, best, inside, steer) if look else [None] * len(rows)
             for i, hypotheses, seen in zip(rows, found, looks, strict=True):
                 others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
                 done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
@@ -233,7 +240,12 @@ class Translator:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
 
     def _look(
-        self, sources: list["_Source"], memories: list[Memory], best: list[Hypothesis], inside: bool
+        self,
+        sources: list["_Source"],
+        memories: list[Memory],
+        best: list[Hypothesis],
+        inside: bool,
+        steer: tuple[int, int] | None,
     ) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
@@ -241,7 +253,8 @@ class Translator:
         if self.readers:
             others = enumerate(memories[1:], 1)
             spread = [None, *(_spread(sources, i, memory.mask.shape[1]) for i, memory in others)]
-        forced = force(self.models, memories, targets, start=START, spread=spread)
+        look = None if steer is None else _steered(memories[0].mask, targets, steer)
+        forced = force(self.models, memories, targets, start=START, spread=spread, look=look)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
         likely, numbers = forced.log_probabilities.topk(min(RUNNERS + 1, forced.log_probabilities.shape[2]), 2)
         looks: list[_Looked | None] = []
@@ -343,6 +356,16 @@ class _Source:
 
     def numbers(self, model: int) -> list[int]:
         return self.readings[model].ids if self.readings else self.ids
+
+
+def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, int]) -> Tensor:
+    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at one place alone."""
+    (word, place), places = steer, mask.sum(1).min().item()
+    if not 0 <= word < targets.shape[1] or not 0 <= place < places:
+        raise ValueError(f"steer: ({word}, {place}), but there are {targets.shape[1]} words and {places} places")
+    look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
+    look[:, word] = torch.arange(mask.shape[1], device=mask.device) == place
+    return look
 
 
 def _as_given(found: Prediction, text: str, encoded: Encoded) -> Prediction:

@@ -57,9 +57,17 @@ class PairToAlign(Strict):
     target: str
 
 
+class Steer(Strict):
+    """Look at one place alone for one word."""
+
+    word: int = Field(ge=0)
+    place: int = Field(ge=0)
+
+
 class Align(Strict):
     model: str | None = Field(None, max_length=200)
     pairs: list[PairToAlign]
+    steer: Steer | None = Field(None, description="What if, for one word, it looked there? Its runners-up tell.")
 
 
 class Answers(BaseModel):
@@ -175,7 +183,9 @@ def _add_work(app: FastAPI, service: Service) -> None:
     async def align(request: Request, asked: Align) -> dict[str, Any]:
         desk = service.find(asked.model, "text")
         service.check_texts(len(asked.pairs), [text for pair in asked.pairs for text in (pair.source, pair.target)])
-        return _told(desk, await while_there(request, desk.ask("align", [(p.source, p.target) for p in asked.pairs])))
+        how = {} if asked.steer is None else {"steer": [asked.steer.word, asked.steer.place]}
+        given = [(p.source, p.target) for p in asked.pairs]
+        return _told(desk, await while_there(request, desk.ask("align", given, **how)))
 
 
 def _told(desk: Desk, answers: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,14 +7,16 @@
       gone: "The service cannot be reached. It is tried again.", loading: "The model is still loading …",
       instead: "In place of this word", cut: "The end of the text was not read: it is too long for the model.",
       cutOutput: "The answer reached its limit.", unknown: "Symbols that the model does not know:", blind: "This model has no attention to show.",
-      needKey: "This service wants a key.", looks: "The picture, bright where the model looked for" },
+      export: "Save the picture", steer: "Click a cell, or press Enter on it: what if it looked there alone?",
+      steered: "Looking there alone it would write", needKey: "This service wants a key.", looks: "The picture, bright where the model looked for" },
     ko: { model: "모형", input: "글", output: "답", picture: "그림", others: "다른 답", table: "모든 눈길",
       history: "이번 방문", key: "API 키", empty: "글을 쓰고 잠시 멈추면 답이 나옵니다.",
       emptyPicture: "그림을 고르거나 끌어 놓거나 붙여 넣으세요.", working: "계산 중 …", over: "너무 깁니다",
       gone: "서비스에 닿을 수 없어 다시 시도합니다.", loading: "모형을 불러오는 중 …",
       instead: "이 단어 대신", cut: "글의 끝은 모형이 읽기에 너무 길어 읽지 않았습니다.",
       cutOutput: "답이 한계에 이르렀습니다.", unknown: "모형이 모르는 기호:", blind: "이 모형에는 보여 줄 어텐션이 없습니다.",
-      needKey: "이 서비스에는 키가 필요합니다.", looks: "모형이 이 단어를 쓸 때 본 곳이 밝은 그림:" },
+      export: "그림 저장", steer: "칸을 누르거나 Enter를 치면: 그곳만 보았다면?",
+      steered: "그곳만 보았다면 쓸 말", needKey: "이 서비스에는 키가 필요합니다.", looks: "모형이 이 단어를 쓸 때 본 곳이 밝은 그림:" },
   };
   const PAUSE = 400, AGAIN = 2000;
   const $ = (id) => document.getElementById(id);
@@ -65,8 +67,12 @@
     [...$("output").children].forEach((word, i) => word.classList.toggle("here", i === t));
     if (looked && record.grid) overlay(t);
     else if (looked) [...$("source").children].forEach((piece, n) => piece.style.setProperty("--w", looked[t][n].toFixed(3)));
-    const others = (record.runners_up || [])[t] || [];
-    $("instead").replaceChildren(...(others.length ? [element("span", `${say("instead")}: `)] : []));
+    offer(t, (record.runners_up || [])[t] || [], say("instead"));
+  };
+
+  const offer = (t, others, why) => {
+    const { record } = current;
+    $("instead").replaceChildren(...(others.length ? [element("span", `${why}: `)] : []));
     for (const other of others) {
       const before = record.target_tokens.slice(0, t).map((p) => p.text).join("");
       const choice = element("button", `${other.text.trim() || "␣"} ${other.probability.toFixed(2)}`, { type: "button" });
@@ -74,6 +80,39 @@
       choice.addEventListener("click", () => answer({ prefix: before + (t && !other.text.startsWith(" ") && record.target_tokens[t].text.startsWith(" ") ? " " : "") + other.text }));
       $("instead").append(choice);
     }
+  };
+
+  const steer = async (word, place) => {
+    const { record } = current, text = $("text").value;
+    try {
+      const told = await post("/v1/align", { model: model().name, pairs: [{ source: text, target: record.text }], steer: { word, place } });
+      const [found] = told.predictions, own = found.target_tokens[word].text;
+      const all = [{ text: own, probability: Math.exp(found.log_probabilities[word]) }, ...found.runners_up[word]];
+      glance(word);
+      offer(word, all.sort((a, b) => b.probability - a.probability), say("steered"));
+    } catch (error) {
+      state(error.told ? error.message : say("gone"), true);
+    }
+  };
+
+  const save = () => {
+    const { record, looked } = current;
+    const link = element("a", undefined, { download: "glance.svg" });
+    if (record.grid) Object.assign(link, { download: "glance.png", href: $("overlay").toDataURL() });
+    else {
+      const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.codePointAt(0)};`);
+      const [left, top, side] = [140, 120, 24];
+      const label = (text, x, y, more) => `<text x="${x}" y="${y}" font-size="14" font-family="sans-serif" ${more}>${escape(text.trim() || "␣")}</text>`;
+      const parts = [
+        ...record.source_tokens.map((p, n) => label(p.text, 0, 0, `transform="translate(${left + side * n + 16},${top - 6}) rotate(-60)"`)),
+        ...looked.map((row, t) => label(record.target_tokens[t].text, left - 6, top + side * t + 17, 'text-anchor="end"')
+          + row.map((w, n) => `<rect x="${left + side * n}" y="${top + side * t}" width="${side - 1}" height="${side - 1}" fill="#004678" fill-opacity="${w.toFixed(3)}"/>`).join("")),
+      ];
+      const [width, height] = [left + side * record.source_tokens.length + 80, top + side * looked.length + 10];
+      const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
+      link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+    }
+    link.click();
   };
 
   const overlay = (t) => {
@@ -109,6 +148,7 @@
     const table = $("table");
     table.replaceChildren();
     $("whole").hidden = !looked || Boolean(record.grid);
+    $("export").hidden = !looked;
     if (looked && !record.grid) {
       const head = table.createTHead().insertRow();
       head.append(element("td"), ...record.source_tokens.map((p) => element("th", p.text, { scope: "col" })));
@@ -120,6 +160,10 @@
           const cell = line.insertCell();
           cell.style.setProperty("--w", w.toFixed(3));
           cell.title = w.toFixed(3);
+          const n = cell.cellIndex - 1, what = `${record.target_tokens[t].text} ← ${record.source_tokens[n].text}`;
+          const here = element("button", undefined, { type: "button", ariaLabel: `${what} ${w.toFixed(2)}` });
+          here.addEventListener("click", () => steer(t, n));
+          cell.append(here);
         }
       });
     }
@@ -133,6 +177,7 @@
 
   const clear = () => {
     for (const id of ["output", "source", "instead", "nbest", "table"]) $(id).replaceChildren();
+    $("export").hidden = true;
     $("overlay").hidden = true;
   };
 
@@ -236,6 +281,7 @@
 
   $("text").addEventListener("input", () => typed());
   $("model").addEventListener("change", fit);
+  $("export").addEventListener("click", save);
   $("file").addEventListener("change", () => look($("file").files[0]));
   $("language").addEventListener("click", () => { language = language === "ko" ? "en" : "ko"; speak(); fit(); });
   $("key").addEventListener("submit", (event) => {

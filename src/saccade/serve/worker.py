@@ -54,7 +54,8 @@ def _answer(translator: Any, asked: Message, pixels: int) -> list[Message]:
 
     items = asked["items"]
     if asked["kind"] == "align":
-        found = translator.score_all([(source, target) for source, target in items])
+        steer = asked.get("steer")
+        found = translator.score_all([(s, t) for s, t in items], steer=None if steer is None else tuple(steer))
         return [_told(p, attention=True) for p in found]
     broken: dict[int, str] = {}
     if asked["kind"] == "caption":
