@@ -18,7 +18,7 @@ import torch
 from saccade.errors import unknown
 from saccade.lab.bench import Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words
-from saccade.see.chart import Series, bars, chart
+from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.page import whole
 
 NAMES = (
@@ -57,7 +57,7 @@ def claim_of(name: str) -> Claim:
 
 
 def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[str, Any]:
-    """Measures, judges, and writes NAME.json, NAME.html, NAME.ko.html and NAME.ipynb into the bench's folder."""
+    """Measures, judges, and writes NAME.json, .html, .ko.html, .ipynb and, of a curve, .svg into the bench's folder."""
     if bench.data is not None and not claim.pairs:
         raise ValueError(
             f"--data: {claim.name} has a task of its own; pairs can be given to {', '.join(_with_pairs())}"
@@ -88,6 +88,9 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
     _write(bench.folder / f"{claim.name}.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     for language in LANGUAGES:
         _write(bench.folder / _file(claim.name, language), page(claim, record, language))
+    first = claim.charts[0]
+    if first.across is not None:
+        _write(bench.folder / f"{claim.name}.svg", picture_file(curves(figures, first), first.along.en, first.says.en))
     _write(bench.folder / f"{claim.name}.ipynb", json.dumps(notebook(claim), ensure_ascii=False, indent=1) + "\n")
     return record
 

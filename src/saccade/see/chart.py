@@ -6,6 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 52, 12, 12, 44
+STYLE = (
+    "text{font:12px sans-serif;fill:#556}.rule{stroke:#8886}.line{fill:none;stroke:var(--c);stroke-width:2}"
+    ".dot{fill:var(--c)}.band{fill:var(--c);fill-opacity:.15}.name{fill:var(--c);font-weight:bold}"
+    ".c0{--c:#0072b2}.c1{--c:#d55e00}.c2{--c:#009e73}.c3{--c:#cc79a7}.c4{--c:#56b4e9}.c5{--c:#e69f00}"
+)
 BAR = 26  # how high a bar is, with its surroundings
 COLOURS = 6  # classes c0 … c5 of the page's style (Okabe & Ito)
 
@@ -62,6 +67,20 @@ def chart(series: Sequence[Series], across: str, up: str) -> str:
         f'{html.escape(across)}. {html.escape(told)}">{"".join(parts)}</svg>'
         f'<figcaption>{html.escape(up)}<ul class="legend">{legend}</ul></figcaption></figure>'
     )
+
+
+def picture_file(series: Sequence[Series], across: str, up: str) -> str:
+    """The same chart as an SVG file, which needs no page around it."""
+    drawn = chart(series, across, up)
+    start, end = drawn.index("<svg") + len("<svg"), drawn.index("</svg>")
+    body = drawn[start:end].replace(">", f' xmlns="http://www.w3.org/2000/svg"><style>{STYLE}</style>', 1)
+    body = body.replace(f'viewBox="0 0 {WIDTH} {HEIGHT}"', f'viewBox="0 -20 {WIDTH} {HEIGHT + 44}"', 1)
+    names = "".join(
+        f'<text class="c{i % COLOURS} name" x="{LEFT + (WIDTH - LEFT) * i / len(series):.0f}" y="{HEIGHT + 16}">'
+        f"{html.escape(s.name)}</text>"
+        for i, s in enumerate(series)
+    )
+    return f'<svg{body}{names}<text x="{LEFT}" y="-6">{html.escape(up)}</text></svg>\n'
 
 
 def bars(rows: Sequence[Series], across: str) -> str:
