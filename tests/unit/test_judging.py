@@ -163,3 +163,15 @@ def test_a_given_target_keeps_words_that_the_model_cannot_write():
     assert judge(
         Translator([model], symbols, symbols), [Pair("ab cd", "ab ☃ cd")], [Gold(frozenset({(1, 2)}), frozenset())]
     )
+
+
+def test_an_output_is_judged_by_the_pieces_in_which_it_was_written():
+    """The same text may be cut otherwise: then each piece would have another probability."""
+    torch.manual_seed(0)
+    symbols = Tokeniser.train(["ab ab ba"], "characters")
+    model = build(ModelConfig(family="luong", width=8), len(symbols), len(symbols))
+    translator = Translator([model], symbols, symbols)
+    said = translator("ab", beam=1)
+    words = occlude(translator, said.source, said)
+    assert [w.probability for w in words] == pytest.approx(np.exp(said.log_probabilities).tolist(), abs=1e-6)
+    assert len(said.numbers) == len(words)

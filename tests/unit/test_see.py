@@ -55,7 +55,7 @@ def test_no_attention_is_no_failure():
     blind = prediction(cross=None)
     assert blind.weights is None
     assert blind.alignment == []
-    assert "no attention" in blind.show()
+    assert "no attention" in blind.drawn()
     assert "no attention" in page([blind])
 
 
@@ -84,6 +84,11 @@ def test_a_record_comes_back_as_it_went():
         ({"version": 1}, "not the record of a prediction"),
         ([], "no version"),
         ({**prediction().record(), "source_tokens": 3}, "not the record of a prediction"),
+        ({**prediction().record(), "source": 5}, "must be texts"),
+        ({**prediction().record(), "layer": 9}, "layer: 9, but there are 1"),
+        ({**prediction().record(), "log_probabilities": "x"}, "log_probabilities: 1 for 4 tokens"),
+        ({**prediction().record(), "target_tokens": []}, r"cross: shape \[1, 1, 4, 4\], expected \[L, H, 0, 4\]"),
+        ({**prediction().record(), "attention": {"cross": [[[[1], [1, 2]]]]}}, "rows are of different lengths"),
     ],
 )
 def test_what_is_no_record_is_said(record, says):
@@ -116,6 +121,29 @@ def test_characters_that_no_font_has_are_told_of(tmp_path):
         prediction(text="äß", target_tokens=tokens("ä", "ש", "م")).save(tmp_path / "y.png")
 
 
+def test_too_many_tokens_for_a_picture_are_said_to_be(tmp_path):
+    many = tuple(Token("w", (2 * i, 2 * i + 1)) for i in range(500))
+    long = prediction(source_tokens=many, cross=np.full((1, 1, 4, 500), 1 / 500, np.float32))
+    with pytest.raises(ValueError, match="4 by 500 tokens are too many for a picture"):
+        long.save(tmp_path / "x.png")
+    with pytest.raises(ValueError, match="the source is empty"):
+        Prediction("", "", 0.0).save(tmp_path / "x.png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_strange_tokens_survive_the_soft_format(tmp_path):
+    said = prediction(source_tokens=tokens("|||", "∎", "t"))
+    said.save(tmp_path / "x.soft")
+    (back,) = read_soft(tmp_path / "x.soft")
+    assert np.allclose(back.weights, said.weights, atol=1e-5)
+    assert [t.text for t in back.source_tokens] == ["¦¦¦", "∎", "t", END]
+
+
+def test_show_prints(capsys):
+    prediction().show()
+    assert "█" in capsys.readouterr().out
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     shown = prediction()._repr_html_()
     assert shown.startswith("<iframe ")
@@ -131,17 +159,17 @@ def test_another_ending_is_an_error_and_writes_nothing(tmp_path):
 
 
 def test_a_heatmap_is_read_without_colour():
-    lines = prediction().show(colour=False).splitlines()
+    lines = prediction().drawn(colour=False).splitlines()
     assert lines[0].split() == ["the", "ca", "t", END]
     assert lines[1].split()[:2] == ["die", "▓▓▓"]
     assert "\x1b" not in "".join(lines)
-    assert "\x1b[38;5;" in prediction().show(colour=True)
+    assert "\x1b[38;5;" in prediction().drawn(colour=True)
 
 
 def test_a_long_source_is_cut_into_slices():
     source = tokens(*[f" word{i}" for i in range(40)])
     wide = prediction(source_tokens=source, cross=np.full((1, 1, 4, 41), 1 / 41, dtype=np.float32))
-    assert max(map(len, wide.show(colour=False, width=60).splitlines())) <= 60
+    assert max(map(len, wide.drawn(colour=False, width=60).splitlines())) <= 60
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
@@ -150,7 +178,7 @@ def test_no_text_harms_a_view(source, text):
     clean = Prediction(
         source, text, -1.0, tokens(source), tokens(text), (-0.5, -0.5), np.full((1, 1, 2, 2), 0.5, dtype=np.float32), 0
     )
-    shown = clean.show(colour=False)
+    shown = clean.drawn(colour=False)
     assert not any(ord(c) < 32 and c != "\n" for c in shown)
     assert not {"\u202e", "\u2066", "\x9b"} & set(shown)
     shown = page([clean])

@@ -85,7 +85,7 @@ def demo_command(task: str, output: Path, colour: bool, began: float) -> None:
     predictions = translator(list(demo.shown))
     for prediction in predictions:
         print(f"\n{prediction.source} → {prediction.text}\n")
-        print(prediction.show(colour=colour))
+        print(prediction.drawn(colour=colour))
     file = output / "glances.html"
     lead = demo.lead.format(report.scores[demo.figure])
     file.write_text(page(predictions, title="Where it looked", lead=lead), encoding="utf-8")

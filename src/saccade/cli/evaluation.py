@@ -1,6 +1,7 @@
 """What `saccade evaluate` and `saccade info` do once torch may be loaded."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from saccade.evaluate import (
     evaluate,
     health,
     judge,
+    likely,
     of_outputs,
     of_run,
     read_outputs,
@@ -68,6 +70,7 @@ def evaluate_command(
     attention: bool = False,
     page: Path | None = None,
 ) -> None:
+    check_page(page)
     links = None if gold is None else read_gold(gold)
     translator = load(*runs)
     corpus = _corpus(translator, test, runs)
@@ -108,6 +111,7 @@ def evaluate_command(
 def compare_command(systems: list[str], test: Source, options: Options, output: Path | None, as_json: bool) -> None:
     if output is None and not as_json:
         raise UsageError("say where to: -o report.html, or --json")
+    check_page(output)
     runs = {name: Path(name) for name in systems if (Path(name) / "config.toml").exists()}
     if not runs:
         raise ValueError(f"{systems[0]}: is no run of saccade; one of those compared must be")
@@ -139,8 +143,18 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         table.add_row(escape(s.name), f"{s.report.scores[main]:.2f}", f"{low:.1f} – {high:.1f}")
     console.print(table)
     for a in against(ordered):
-        told = f"{a.better} over {a.worse}: {a.difference:+.2f} (p = {a.chance:.3f}, paired bootstrap)"
+        told = f"{a.better} over {a.worse}: {a.difference:+.2f} (p {likely(a.chance)}, paired bootstrap)"
         console.print(told, highlight=False, markup=False)
+
+
+def check_page(path: Path | None) -> None:
+    """Whether a page can be written there, before anything is computed."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{path}: a page is HTML; call it {path.with_suffix('.html')}")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"{path}: cannot be written there")
 
 
 def save_page(path: Path, content: str) -> None:

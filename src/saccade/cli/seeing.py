@@ -26,7 +26,7 @@ def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
     if save is None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         width = shutil.get_terminal_size((100, 24)).columns
-        print("\n\n".join(p.show(colour, width) for p in predictions))
+        print("\n\n".join(p.drawn(colour, width) for p in predictions))
     elif len(predictions) > 1 and save.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' and '.join(SEVERAL)} only")
     else:
@@ -58,7 +58,7 @@ def _read(file: Path, pairs: Source | None) -> list[Prediction]:
             raise ValueError(f"{file}: {error}") from None
     if start.lstrip().startswith("{"):
         predictions = []
-        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
             try:
                 if line.strip():
                     predictions.append(Prediction.read(json.loads(line)))

@@ -120,7 +120,7 @@ def _write(
                     print(f"{prediction.score:.4f}", end="\t", file=out)
                 views.print(prediction, number, options.nbest, out)
                 if views.occlude and prediction.text:
-                    _print_occluded(occlude(translator, prediction.source, prediction.text), out)
+                    _print_occluded(occlude(translator, prediction.source, prediction), out)
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
@@ -166,12 +166,12 @@ class Views:
         if inside and not as_json and (save is None or save.suffix.lower() not in INSIDE):
             raise UsageError(f"--inside: is shown by --json and --save FILE with {' or '.join(INSIDE)}")
         if as_json and (alignments or show or occlude):
-            raise UsageError("--json prints everything: leave out --alignments, --show and --occlude")
+            raise UsageError("--json: prints records alone; leave out --alignments, --show and --occlude")
         if save is not None:
             check_ending(save)
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.occlude, self.inside = occlude, inside
-        self.look = as_json or alignments or show or save is not None
+        self.look = as_json or alignments or show or occlude or save is not None
 
     def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
         if self.json:
@@ -186,7 +186,7 @@ class Views:
         if self.show:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
-            print(prediction.show(colour, width), end="\n\n", file=out)
+            print(prediction.drawn(colour, width), end="\n\n", file=out)
 
 
 def _print_occluded(words: list[Occluded], out: TextIO) -> None:

@@ -106,8 +106,8 @@ def comparison(systems: Sequence[System], pairs: Sequence[Pair], title: str) -> 
             parts.append(f'<table class="plain">{head}<tbody>{rows}</tbody></table>'.replace("class=n", 'class="n"'))
     parts.append(_by_length(systems))
     parts.append(_learning(systems))
-    chosen, told = _sentences(systems)
-    body = "".join(parts) + f"<h2>{told}</h2>" + sections(chosen)
+    chosen, labels, told = _sentences(systems)
+    body = "".join(parts) + f"<h2>{told}</h2>" + sections(chosen, labels)
     return whole(title, body, chosen)
 
 
@@ -164,7 +164,7 @@ def _scores(systems: Sequence[System]) -> str:
 def _differences(found: Sequence[Against], what: str) -> str:
     rows = "".join(
         f'<tr><th scope="row">{_e(a.better)} over {_e(a.worse)}</th><td class="n">{a.difference:+.2f}</td>'
-        f'<td class="n">{a.chance:.3f}</td></tr>'
+        f'<td class="n">{likely(a.chance)}</td></tr>'
         for a in found
     )
     return (
@@ -172,6 +172,11 @@ def _differences(found: Sequence[Against], what: str) -> str:
         '<th scope="col">difference</th><th scope="col">p</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
+
+
+def likely(chance: float) -> str:
+    """A p-value, as far as a thousand draws can tell."""
+    return f"{chance:.3f}" if chance >= 0.001 else "< 0.001"
 
 
 def _by_length(systems: Sequence[System]) -> str:
@@ -205,17 +210,23 @@ def _learning(systems: Sequence[System]) -> str:
     return f"<h2>While learning</h2>{chart(curves, 'step', 'dev score')}" if curves else ""
 
 
-def _sentences(systems: Sequence[System]) -> tuple[list[Prediction], str]:
-    """Sentences worth seeing: of one system its best and worst, of several those where they differ most."""
+def _sentences(systems: Sequence[System]) -> tuple[list[Prediction], list[str], str]:
+    """Sentences worth seeing: of one system its best and worst, of several those where they differ most; whose each is
+    and what was wanted; and a title.
+    """
     found = systems[0].report
     scores = np.array([[_score(p, known) for p, known in _lines(s.report)] for s in systems])  # [systems, sentences]
     if len(systems) == 1:
         order = np.argsort(scores[0], kind="stable")
-        rows = [*order[::-1][:SHOWN], *order[:SHOWN]]
-        return [found.predictions[i] for i in rows], f"The {SHOWN} best and the {SHOWN} worst"
+        count = min(SHOWN, len(order) // 2 or 1)
+        rows = {"among the best": order[::-1][:count], "among the worst": order[:count]}
+        labelled = [(i, f"{which}; wanted: {found.references[i][0]}") for which, some in rows.items() for i in some]
+        return [found.predictions[i] for i, _ in labelled], [told for _, told in labelled], "The best and the worst"
     apart = scores.max(0) - scores.min(0)
-    rows = list(np.argsort(-apart, kind="stable")[:SHOWN])
-    return [s.report.predictions[i] for i in rows for s in systems], "Where they differ most"
+    most = np.argsort(-apart, kind="stable")[:SHOWN]
+    shown = [(s, i) for i in most for s in systems]
+    labels = [f"{s.name}; wanted: {found.references[i][0]}" for s, i in shown]
+    return [s.report.predictions[i] for s, i in shown], labels, "Where they differ most"
 
 
 def _lines(found: Report) -> list[tuple[Prediction, list[str]]]:
@@ -235,6 +246,6 @@ def _score(p: Prediction, known: list[str]) -> float:
 
 def read_outputs(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # other breaks may stand in a line
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None

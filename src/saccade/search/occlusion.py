@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from saccade.data import START, STOP
+from saccade.data import START
 from saccade.search.force import force
 from saccade.search.translator import Translator
-from saccade.see import Token
+from saccade.see import Prediction, Token
 
 HIDDEN = 0.5  # share of a word's attention that is hidden: as few places as hold it
 
@@ -25,20 +25,22 @@ class Occluded(NamedTuple):
 
 
 @torch.inference_mode()
-def occlude(translator: Translator, source: str, text: str, seed: int = 0) -> list[Occluded]:
+def occlude(translator: Translator, source: str, text: str | Prediction, seed: int = 0) -> list[Occluded]:
     """For each word of a text, written for a source, whether it needed what it looked at.
+
+    A prediction of this model is judged by the very pieces in which it was written; a text may be cut otherwise.
 
     Only the look of that one word is interfered with; what was written before it was written with all in sight. Each
     word is a row of its own, so this costs two forced decodings of as many rows as there are words.
     """
-    prediction = translator.score(source, text)
+    prediction = text if isinstance(text, Prediction) and text.numbers else translator.score(source, _text(text))
     if prediction.weights is None:
         raise ValueError("this model has no attention to interfere with")
     if translator.readers is not None:
         raise ValueError("these runs cut the source into different pieces, so that no place can be hidden from all")
     weights = torch.from_numpy(np.ascontiguousarray(prediction.weights))  # [T, N]
     written, places = weights.shape
-    ids = [*translator.target.encode(text).ids, STOP][:written]
+    ids = prediction.numbers
     chance = torch.Generator().manual_seed(seed)
     order = weights.argsort(-1, descending=True)
     held = weights.gather(1, order).cumsum(-1) - weights.gather(1, order) < HIDDEN * weights.sum(-1, keepdim=True)
@@ -69,3 +71,7 @@ def occlude(translator: Translator, source: str, text: str, seed: int = 0) -> li
         prediction.target_tokens, counts.tolist(), seen, probabilities(most), probabilities(others), strict=True
     )
     return [Occluded(*row) for row in found]
+
+
+def _text(given: str | Prediction) -> str:
+    return given if isinstance(given, str) else given.text

@@ -296,6 +296,7 @@ class Translator:
             said,
             source_tokens=source.tokens,
             target_tokens=tuple(self._pieces(hypothesis.tokens)),
+            numbers=tuple(hypothesis.tokens),
             log_probabilities=tuple(seen.costs),
             cross=glances.get("cross"),
             encoder=glances.get("encoder"),

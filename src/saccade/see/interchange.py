@@ -30,7 +30,7 @@ def write_soft(predictions: Iterable[Prediction]) -> str:
     for number, p in enumerate(predictions):
         if p.weights is None or p.grid is not None:
             raise ValueError(f"sentence {number + 1}: soft alignments hold texts with attention only")
-        written, read = (" ".join(_word(t.text) for t in side if t.text != END) for side in _sides(p))
+        written, read = (" ".join(_word(t.text) for t in side if t.span[0] < t.span[1]) for side in _sides(p))
         rows = "\n".join(" ".join(f"{w:.6g}" for w in row) for row in p.weights.tolist())
         counts = f"{p.weights.shape[1]} {p.weights.shape[0]}"
         parts.append(f"{BARS.join((str(number), written, f'{p.score:.6g}', read, counts))}\n{rows}\n")
@@ -65,7 +65,7 @@ def _sides(p: Prediction) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
 
 def _word(text: str) -> str:
     """A token as one word of the format."""
-    return "_".join(text.split()) or "␣"
+    return "_".join(text.split()).replace("|||", "¦¦¦") or "␣"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
 
 LEVELS = 20  # shades between nothing and all
+MOST_NUMBERS = 3_000_000  # of a page; with more, what is inside is left to .json
 MOST_CELLS = 20_000  # of a table; a larger matrix is drawn as one image
 
 
@@ -31,9 +32,13 @@ def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str 
     return whole(title, told + sections(predictions), predictions)
 
 
-def sections(predictions: Sequence["Prediction"]) -> str:
-    """The part of a page that shows predictions; they are numbered, so a page has one such part."""
-    return "".join(_one(p, number) for number, p in enumerate(predictions))
+def sections(predictions: Sequence["Prediction"], labels: Sequence[str] = ()) -> str:
+    """The part of a page that shows predictions; they are numbered, so a page has one such part.
+
+    A label stands above each, such as who wrote it and what was wanted.
+    """
+    above = [f'<p class="score">{html.escape(label)}</p>' for label in labels] or [""] * len(predictions)
+    return "".join(label + _one(p, number) for number, (p, label) in enumerate(zip(predictions, above, strict=True)))
 
 
 def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), language: str = "en") -> str:
@@ -72,6 +77,8 @@ def _told(p: "Prediction") -> dict[str, Any]:
         return {"large": True}
     words = p.word_weights()
     told = p.record()
+    if sum(w.size for w in p.attention.values()) > MOST_NUMBERS:
+        told["attention"] = {"cross": told["attention"]["cross"]}  # what is inside would make the page a burden
     if words is not None:
         rounded = np.round(words.astype(np.float64), 5).tolist()
         told["words"] = {"source": p.source.split(), "target": p.text.split(), "weights": rounded}
@@ -81,10 +88,12 @@ def _told(p: "Prediction") -> dict[str, Any]:
 def _one(p: "Prediction", number: int) -> str:
     head = (
         f'<section id="p{number}" aria-label="{html.escape(p.text[:80])}"><p><bdi>{html.escape(p.source)}</bdi> → '
-        f'<bdi class="out">{html.escape(p.text)}</bdi> <span class="score">log-probability {p.score:.3f}</span></p>'
+        f'<bdi class="out">{html.escape(p.text)}</bdi>{_score(p)}</p>{_said(p)}'
     )
+    if not p.source.strip():
+        return f"{head}<p>The source is empty, so nothing was written.</p></section>"
     if p.weights is None:
-        return f"{head}<p>This model has no attention to show.</p></section>"
+        return f"{head}<p>There is no attention to show.</p></section>"
     if not p.weights.size:
         return f"{head}<p>Nothing was written, so nothing was looked at.</p></section>"
     if p.grid is not None:
@@ -92,6 +101,22 @@ def _one(p: "Prediction", number: int) -> str:
     if p.weights.size > MOST_CELLS:
         return f"{head}{_image(p)}</section>"
     return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(p)}</div></section>'
+
+
+def _score(p: "Prediction") -> str:
+    return f' <span class="score">log-probability {p.score:.3f}</span>' if p.log_probabilities else ""
+
+
+def _said(p: "Prediction") -> str:
+    """What a reader has to know of this one."""
+    told = []
+    if p.unknown:
+        told.append(f"symbols that the model does not know: {' '.join(dict.fromkeys(p.unknown))}")
+    if p.cut_source:
+        told.append("the end of the source was not read: it is too long for the model")
+    if p.cut_output:
+        told.append("the output reached its limit and was cut")
+    return "".join(f'<p class="score">{html.escape(line)}</p>' for line in told)
 
 
 def _table(p: "Prediction") -> str:
@@ -104,7 +129,8 @@ def _table(p: "Prediction") -> str:
     names = ("p", "entropy", *(["β"] if p.gates else []), "instead")
     more = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
-        "<table><caption>Rows: what was written. Columns: the source. The darker, the more it was looked at.</caption>"
+        "<table><caption>Rows: what was written. Columns: the source. The stronger the colour, the more it was looked "
+        "at.</caption>"
         f"<thead><tr><td></td>{columns}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 

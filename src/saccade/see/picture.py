@@ -12,6 +12,7 @@ from saccade.see.terminal import printable
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MOST_SIDE = 400  # tokens on a side: more would be a picture that nobody can read, and gigabytes
 FONTS = [  # the first of these that has a character draws it
     "DejaVu Sans",
     "Noto Sans CJK KR",
@@ -27,8 +28,13 @@ def picture(prediction: Prediction, kind: str) -> bytes:
     """PNG, SVG or PDF of the weights [T, N]."""
     import matplotlib as mpl  # noqa: PLC0415  (half a second, only where a picture is drawn)
 
+    if not prediction.source.strip():
+        raise ValueError("the source is empty: there is nothing to draw")
     if prediction.weights is None:
-        raise ValueError("this model has no attention to draw")
+        raise ValueError("there is no attention to draw")
+    if max(prediction.weights.shape) > MOST_SIDE and prediction.grid is None:
+        rows, columns = prediction.weights.shape
+        raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")
     texts = [t.text for t in (*prediction.source_tokens, *prediction.target_tokens)]
     families, missing = fonts_for("".join(map(_label, texts)))
     if missing and kind != "svg":  # whose text stays text: the reader's fonts draw it

@@ -4,6 +4,9 @@ import csv
 import html
 import io
 import json
+import os
+import shutil
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +57,7 @@ class Prediction:
     encoder: NDArray[np.float32] | None = None  # [L, H, N, N]: where the source looked at itself, if asked for
     decoder: NDArray[np.float32] | None = None  # [L, H, T, T]: where what is written did; column 0 is START
     cell: int | None = None  # pixels of the picture that a cell is high and wide; the last ones may reach beyond it
+    numbers: tuple[int, ...] = field(default=(), repr=False)  # of the target tokens, as the model wrote them
     gates: tuple[float, ...] = ()  # β of each target token: how much of what was seen was let in, if there is a gate
     picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
 
@@ -143,7 +147,7 @@ class Prediction:
                 tuple(Token(t["text"], tuple(t["span"])) for t in record[side])
                 for side in ("source_tokens", "target_tokens")
             ]
-            glances = {kind: np.array(record["attention"][kind], np.float32) for kind in record["attention"]}
+            glances = {kind: _matrix(kind, weights) for kind, weights in record["attention"].items()}
             found = cls(
                 record["source"],
                 record["text"],
@@ -168,9 +172,32 @@ class Prediction:
             others = tuple(
                 replace(cls("", a["text"], a["score"]), source=found.source) for a in record.get("alternatives", [])
             )
-        except (KeyError, TypeError, AttributeError) as error:
+            found._check()
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"not the record of a prediction: {type(error).__name__} {error}") from None
         return replace(found, alternatives=others)
+
+    def _check(self) -> None:
+        """Whether its parts fit together; somebody else may have written them."""
+        written, read = len(self.target_tokens), len(self.source_tokens)
+        if not all(isinstance(t, str) for t in (self.source, self.text, *(t.text for t in self.source_tokens))):
+            raise TypeError("source, text and tokens must be texts")
+        if not all(isinstance(t.text, str) for t in self.target_tokens):
+            raise TypeError("source, text and tokens must be texts")
+        places = read if self.grid is None else self.grid[0] * self.grid[1]
+        shapes = {"cross": (written, places), "encoder": (places, places), "decoder": (written, written)}
+        for kind, weights in self.attention.items():
+            if weights.ndim != 4 or weights.shape[2:] != shapes[kind]:
+                raise TypeError(
+                    f"{kind}: shape {list(weights.shape)}, expected [L, H, {', '.join(map(str, shapes[kind]))}]"
+                )
+        if self.cross is not None and not -len(self.cross) <= self.layer < len(self.cross):
+            raise TypeError(f"layer: {self.layer}, but there are {len(self.cross)}")
+        for name in ("log_probabilities", "runners_up", "gates"):
+            if len(getattr(self, name)) not in (0, written):
+                raise TypeError(f"{name}: {len(getattr(self, name))} for {written} tokens")
+        if not all(isinstance(x, int | float) for x in (self.score, *self.log_probabilities, *self.gates)):
+            raise TypeError("score and probabilities must be numbers")
 
     def save(self, path: Path | str) -> None:
         """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf."""
@@ -181,7 +208,7 @@ class Prediction:
             case ".csv":
                 content = self._table().encode()
             case ".txt":
-                content = (self.show(colour=False) + "\n").encode()
+                content = (self.drawn(colour=False) + "\n").encode()
             case ".soft":
                 content = self._soft().encode()
             case ".html":
@@ -190,8 +217,13 @@ class Prediction:
                 content = self._picture(kind[1:])
         path.write_bytes(content)
 
-    def show(self, colour: bool = True, width: int = 80) -> str:
-        """A heatmap for a terminal."""
+    def show(self) -> None:
+        """Draws a heatmap in the terminal."""
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        sys.stdout.write(self.drawn(colour, shutil.get_terminal_size((100, 24)).columns) + "\n")
+
+    def drawn(self, colour: bool = True, width: int = 80) -> str:
+        """The heatmap that a terminal shows."""
         from saccade.see.terminal import heatmap  # noqa: PLC0415  (views know predictions, not the other way round)
 
         return heatmap(self, colour, width)
@@ -238,6 +270,13 @@ def check_ending(path: Path) -> str:
     if kind not in ENDINGS:
         raise unknown("ending", kind, ENDINGS)
     return kind
+
+
+def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
+    try:
+        return np.array(weights, np.float32)
+    except ValueError:
+        raise TypeError(f"{kind}: its rows are of different lengths, or no numbers") from None
 
 
 def _short(number: float) -> float:
