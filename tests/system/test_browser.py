@@ -3,9 +3,7 @@
 Needs Debian's chromium and Playwright; where they are missing, the tests say so and are skipped.
 """
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,13 +12,13 @@ from saccade.see import Prediction, Token, page
 from saccade.see.prediction import END
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
-CHROMIUM = shutil.which("chromium")
+pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+from browsing import CHROMIUM, FLAGS, serious  # noqa: E402  (needs both)
+
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt install chromium)"),
     pytest.mark.filterwarnings("ignore"),
 ]
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
 HARM = "</script><script>document.title='harmed'</script>\u2028'\"&<img src=x onerror=alert(1)>"
 
 
@@ -70,18 +68,6 @@ def open_page(browser, tmp_path):
 
     yield show
     assert complaints == []
-
-
-def serious(tab) -> list[str]:
-    """What axe finds; it is let in past the page's policy, which forbids scripts of others."""
-    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    client = tab.context.new_cdp_session(tab)
-    client.send("Runtime.evaluate", {"expression": source})
-    found = client.send("Runtime.evaluate", {"expression": "axe.run()", "awaitPromise": True, "returnByValue": True})[
-        "result"
-    ]["value"]
-    assert len(found["passes"]) > 5  # it did look
-    return [f"{v['id']}: {v['help']}" for v in found["violations"] if v["impact"] in ("serious", "critical")]
 
 
 def test_a_translation_is_drawn_and_other_layers_are_a_choice_away(open_page):

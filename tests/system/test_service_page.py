@@ -1,19 +1,16 @@
 """The service's page in a real browser that reaches the service and nothing else."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 from services import started
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
-CHROMIUM = shutil.which("chromium")
+pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
+from browsing import CHROMIUM, FLAGS, serious  # noqa: E402  (needs both)
+
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt install chromium)"),
     pytest.mark.filterwarnings("ignore"),
 ]
-FLAGS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +34,6 @@ def tab(service, request):
         yield opened
         browser.close()
     assert complaints == []
-
-
-def serious(tab) -> list[str]:
-    source = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
-    client = tab.context.new_cdp_session(tab)
-    client.send("Runtime.evaluate", {"expression": source})
-    found = client.send("Runtime.evaluate", {"expression": "axe.run()", "awaitPromise": True, "returnByValue": True})[
-        "result"
-    ]["value"]
-    assert len(found["passes"]) > 5  # it did look
-    return [f"{v['id']}: {v['help']}" for v in found["violations"] if v["impact"] in ("serious", "critical")]
 
 
 @pytest.mark.parametrize("tab", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)

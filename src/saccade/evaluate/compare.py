@@ -180,23 +180,22 @@ def likely(chance: float) -> str:
 
 
 def _by_length(systems: Sequence[System]) -> str:
-    symbols = systems[0].report.symbols
-    curves = []
-    for s in systems:
-        buckets = s.report.by_length
-        scores = [(b.exact, b.exact_interval) if symbols else (b.bleu, b.bleu_interval) for b in buckets]
-        middle = [(b.first + b.last) / 2 for b in buckets]
-        curves.append(
-            Series(s.name, middle, [x for x, _ in scores], [e[0] for _, e in scores], [e[1] for _, e in scores])
-        )
-    if not curves[0].x:
+    if not systems[0].report.by_length:
         return ""
     counts = "".join(
         f"<tr><th>{b.first}–{b.last}</th><td>{b.sources:,}</td></tr>" for b in systems[0].report.by_length
     ).replace("<td>", '<td class="n">')
-    unit = systems[0].report.unit
+    unit, charts = systems[0].report.unit, []
+    for name, shown in (("bleu", "BLEU"), ("exact", "exact, %")):
+        curves = []
+        for s in systems:
+            buckets = s.report.by_length
+            low, high = zip(*(getattr(b, f"{name}_interval") for b in buckets), strict=True)
+            middle = [(b.first + b.last) / 2 for b in buckets]
+            curves.append(Series(s.name, middle, [getattr(b, name) for b in buckets], low, high))
+        charts.append(chart(curves, f"{unit} in the source", shown))
     return (
-        f"<h2>By length</h2>{chart(curves, f'{unit} in the source', 'exact, %' if symbols else 'BLEU')}"
+        f"<h2>By length</h2>{''.join(charts)}"
         f'<table class="plain"><caption>How many sources of each length</caption><tbody>{counts}</tbody></table>'
     )
 

@@ -114,7 +114,7 @@
       glances.before(around);
       const enlarge = (figure) => figures.forEach((f) => f.classList.toggle("large", f === figure));
       figures.forEach((figure, i) => {
-        figure.addEventListener("focus", () => enlarge(figure));
+        for (const kind of ["focus", "mouseenter"]) figure.addEventListener(kind, () => enlarge(figure));
         figure.addEventListener("click", () => figure.focus());
         figure.addEventListener("keydown", (event) => {
           const way = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];

@@ -188,8 +188,7 @@ def _glances(p: "Prediction", number: int) -> str:
     shown = []
     for i, (token, weights) in enumerate(zip(p.target_tokens, p.weights, strict=True)):
         boxes = "".join(
-            f'<rect class="w{_level(w / most)}" x="{across * (n % columns):g}" y="{down * (n // columns):g}" '
-            f'width="{across:g}" height="{down:g}"/>'
+            _box(divmod(n, columns), (rows, columns), (down, across), _level(w / most))
             for n, w in enumerate(weights.tolist())
         )
         peak = divmod(int(weights.argmax()), columns)
@@ -204,6 +203,19 @@ def _glances(p: "Prediction", number: int) -> str:
         )
     scale = f"Bright is where it looked; white would be {most * cells:.0f} times what looking everywhere alike gives."
     return f'{defined}<p class="score">{scale}</p><div class="glances">{"".join(shown)}</div>'
+
+
+def _box(place: tuple[int, int], grid: tuple[int, int], cell: tuple[float, float], level: int) -> str:
+    """A cell. Those at the edge reach beyond the picture, unseen, so that smoothing lets no light in from outside."""
+    (y, x), (height, width) = ([p * size for p, size in zip(place, cell, strict=True)], list(cell))
+    beyond = max(cell)
+    if place[0] == 0:
+        y, height = y - beyond, height + beyond
+    if place[1] == 0:
+        x, width = x - beyond, width + beyond
+    height += beyond if place[0] == grid[0] - 1 else 0
+    width += beyond if place[1] == grid[1] - 1 else 0
+    return f'<rect class="w{level}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
 
 
 def _png(pixels: NDArray[np.uint8]) -> str:
