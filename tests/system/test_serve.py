@@ -61,6 +61,13 @@ def test_a_given_target_is_aligned(service):
     assert len(told["attention"]["cross"][0][0]) == len(told["target_tokens"])
 
 
+def test_what_one_pair_cannot_do_fails_for_that_pair_alone(service):
+    pairs = [{"source": "a b c", "target": "a b c"}, {"source": "a", "target": "a"}]
+    steered = service.post("/v1/align", json={"pairs": pairs, "steer": {"word": 0, "place": 3}}).json()["predictions"]
+    assert steered[0]["attention"]["cross"][0][0][0][3] == pytest.approx(1)
+    assert "but there are" in steered[1]["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "limit"),
     [

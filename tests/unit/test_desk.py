@@ -123,3 +123,16 @@ def test_a_process_that_dies_again_and_again_is_given_up():
             await made.ask("translate", ["c"])
 
     asyncio.run(scene())
+
+
+def test_a_model_that_cannot_be_loaded_keeps_nobody_waiting():
+    async def scene():
+        made, child = desk()
+        made.child = None
+        waits = asyncio.create_task(made.ask("translate", ["a"]))
+        await settle()
+        made._heard(child, {"unfit": "torn"})
+        await settle()
+        assert waits.exception().message == "model: torn"
+
+    asyncio.run(scene())

@@ -83,10 +83,16 @@ class Bench:
         folder = self.folder / "data" / (name if self.data is None else "given")
         names = [folder / f"{part}.tsv" for part in ("train", "dev", "test")]
         if self.data is not None:
-            rows: list[tuple[str, str]] = [(pair.source, pair.target) for pair in read_pairs(self.data).pairs]
-            random.Random(0).shuffle(rows)
-            kept = max(1, round(TEST * len(rows)))
-            parts = [rows[2 * kept :], rows[:kept], rows[kept : 2 * kept]]
+            rows = [(_line(pair.source), _line(pair.target)) for pair in read_pairs(self.data).pairs]
+            sources = sorted({source for source, _ in rows})
+            random.Random(0).shuffle(sources)
+            kept = max(1, round(TEST * len(sources)))
+            dev, held = set(sources[:kept]), set(sources[kept : 2 * kept])
+            parts = [
+                [row for row in rows if row[0] not in dev | held],
+                [row for row in rows if row[0] in dev],
+                [row for row in rows if row[0] in held],
+            ]
         else:
             chance = random.Random(name)
             parts = [[make(chance) for _ in range(count)] for count in (train, min(test, 200), test)]
@@ -95,16 +101,14 @@ class Bench:
             file.write_text("".join(f"{source}\t{target}\n" for source, target in part), encoding="utf-8")
         return Pairs(names[0], names[1], names[2], toy=self.data is None)
 
-    def learn(self, pairs: Pairs | str, settings: Settings, seed: int, steps: int) -> Translator:
-        """A model, trained on pairs or on a built-in task; nothing of it stays on the disk."""
-        toy = TOY if not isinstance(pairs, str) and pairs.toy else {}
+    def learn(self, pairs: Pairs, settings: Settings, seed: int, steps: int) -> Translator:
+        """A trained model; nothing of it stays on the disk."""
+        toy = TOY if pairs.toy else {}
         merged = {part: {**toy.get(part, {}), **settings.get(part, {})} for part in {*toy, *settings, "train"}}
         merged["train"] |= {"seed": seed, "steps": steps}
         if self.quick and "batch_tokens" in merged["train"]:
             merged["train"]["batch_tokens"] = min(FEW_TOKENS, merged["train"]["batch_tokens"])
         with tempfile.TemporaryDirectory() as folder:
-            if isinstance(pairs, str):
-                return saccade.train(pairs, f"{folder}/run", settings=merged, quiet=True)
             return saccade.train(pairs.train, f"{folder}/run", dev=pairs.dev, settings=merged, quiet=True)
 
     def score(self, translator: Translator, pairs: Sequence[Pair]) -> Report:
@@ -119,6 +123,11 @@ class Bench:
     def within(self, minutes: float, usual: float) -> "Bench":
         """The same with another budget."""
         return replace(self, share=minutes / usual)
+
+
+def _line(text: str) -> str:
+    """Without the tabs and breaks that would end a field of a table."""
+    return " ".join(text.split())
 
 
 def letters(chance: random.Random, least: int, most: int, kinds: int = 26) -> list[str]:

@@ -56,7 +56,6 @@ class Desk:
         self.deaths = 0
         self.facts: Message = {}
         self.on_batch: Callable[[int], None] = lambda size: None
-        self._ready = asyncio.Event()
 
     @property
     def ready(self) -> bool:
@@ -95,7 +94,8 @@ class Desk:
                 self.next = child
         elif "unfit" in message:
             self.unfit = message["unfit"]
-            self._ready.set()
+            if self.child is None:  # else it was to take over, and the old one goes on
+                self._give_up()
         elif "found" in message:
             self.deaths = 0
             for (request, place), answer in zip(self.sent, message["found"], strict=True):
@@ -108,7 +108,6 @@ class Desk:
 
     def _take(self, child: _Child) -> None:
         self.child, self.facts, self.unfit = child, child.facts, None
-        self._ready.set()
 
     def _died(self, child: _Child) -> None:
         """A process ended. What it was at gets an error; what waits goes to the next one."""
@@ -117,7 +116,6 @@ class Desk:
                 self._again()
             return
         self.child = None
-        self._ready.clear()
         for request, _ in self.sent:
             if not request.done.done():
                 request.done.set_exception(
@@ -134,11 +132,14 @@ class Desk:
             self.start()
             return
         self.unfit = "its process ends again and again"
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Nobody waits for a model that will never be ready."""
         for request in self.requests:
             if not request.done.done():
                 request.done.set_exception(Refused(503, "unfit", f"{self.name}: {self.unfit}"))
         self.requests.clear()
-        self._ready.set()
 
     def _dispatch(self) -> None:
         """Sends a batch, if the process is free and anybody waits."""
@@ -191,9 +192,6 @@ class Desk:
         finally:  # whether it was answered, refused, or the client has left
             request.waiting.clear()
         return [answer for answer in request.answers if answer is not None]
-
-    async def until_ready(self) -> None:
-        await self._ready.wait()
 
     async def reload(self) -> None:
         """A new process with what the folder holds now; the old one works until it is ready."""

@@ -42,11 +42,17 @@ def _serve(paths: list[str], connection: Connection, threads: int, pixels: int) 
         asked: Message = json.loads(connection.recv_bytes())
         if asked["kind"] == "end":
             return {"ended": True}
-        try:
-            found = _answer(translator, asked, pixels)
-        except ValueError as error:
-            found = [{"failed": str(error)}] * len(asked["items"])
-        _send(connection, {"found": found})
+        _send(connection, {"found": _answered(translator, asked, pixels)})
+
+
+def _answered(translator: Any, asked: Message, pixels: int) -> list[Message]:
+    """What one client asked wrongly fails for that client alone: then the batch is gone through one by one."""
+    try:
+        return _answer(translator, asked, pixels)
+    except ValueError as error:
+        if len(asked["items"]) == 1:
+            return [{"failed": str(error)}]
+        return [m for item in asked["items"] for m in _answered(translator, {**asked, "items": [item]}, pixels)]
 
 
 def _answer(translator: Any, asked: Message, pixels: int) -> list[Message]:
