@@ -11,12 +11,10 @@ import httpx
 
 
 @contextmanager
-def started(run, *options, **environment):
-    """A service on a free port, once it is ready: its process, and a client."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "saccade", "serve", str(run), "--port", str(port), *options]
+def started(*options, **environment):
+    """A service of runs, with options, on a free port, once it is ready: its process, and a client."""
+    port = free_port()
+    command = [sys.executable, "-m", "saccade", "serve", *map(str, options), "--port", str(port)]
     process = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
@@ -27,10 +25,16 @@ def started(run, *options, **environment):
         process.communicate(timeout=30)
 
 
-def until_ready(client) -> None:
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def until_ready(client, path="/healthz") -> None:
     for _ in range(600):
         with suppress(httpx.TransportError):
-            if client.get("/healthz").status_code == 200:
+            if client.get(path).status_code == 200:
                 return
         time.sleep(0.1)
     raise AssertionError("it never became ready")

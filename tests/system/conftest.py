@@ -1,6 +1,7 @@
 """What several system tests need."""
 
 import pytest
+from PIL import Image
 
 import saccade
 
@@ -13,3 +14,26 @@ def letters(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "letters"
     saccade.train("copy", folder, settings=TINY, quiet=True)
     return folder
+
+
+@pytest.fixture(scope="session")
+def more_letters(tmp_path_factory):
+    """Another one, for what compares."""
+    folder = tmp_path_factory.mktemp("runs") / "more"
+    saccade.train("copy", folder, settings={**TINY, "model": {"width": 16, "family": "transformer"}}, quiet=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def colours(tmp_path_factory):
+    """A model of pictures that has seen a few coloured squares; and the folder of the squares."""
+    pictures = tmp_path_factory.mktemp("squares")
+    names = ("red", "green", "blue", "yellow")
+    for i in range(24):
+        Image.new("RGB", (40 + i, 32), names[i % 4]).save(pictures / f"{i}.png")
+    lines = [f"{i}.png\ta {names[i % 4]} square" for i in range(24)]
+    (pictures / "captions.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    folder = tmp_path_factory.mktemp("runs") / "colours"
+    settings = {**TINY, "model": {"width": 16, "family": "luong"}, "image": {"height": 32, "width": 64, "channels": 16}}
+    saccade.train(pictures, folder, settings=settings, quiet=True)
+    return folder, pictures

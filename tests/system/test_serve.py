@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 from services import started, until_ready
 
@@ -221,3 +222,61 @@ def test_what_is_no_run_is_said(tmp_path):
     command = [sys.executable, "-m", "saccade", "serve", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}: no run of saccade there\n")
+
+
+@pytest.fixture(scope="module")
+def gallery(colours):
+    with started(colours[0]) as (_, client):
+        yield client, (colours[1] / "5.png").read_bytes()
+
+
+def test_a_picture_is_captioned_forced_and_steered(gallery):
+    client, picture = gallery
+    [said] = client.post("/v1/caption?attention=true&tree=true&nbest=2", content=picture).json()["predictions"]
+    assert said["grid"] == [4, 6]
+    assert len(said["attention"]["cross"][0][0][0]) == 24
+    assert len(said["alternatives"]) == 1
+    assert said["tree"][0]["parent"] == -1
+    [begun] = client.post("/v1/caption?prefix=a%20blue", content=picture).json()["predictions"]
+    assert begun["text"].startswith("a blue")
+    [forced] = client.post("/v1/caption?target=a%20green%20square", content=picture).json()["predictions"]
+    assert forced["text"] == "a green square"
+    steered = client.post("/v1/caption?target=a%20green%20square&word=1&place=7", content=picture).json()
+    weights = steered["predictions"][0]["attention"]["cross"][0][0][1]
+    assert weights[7] == pytest.approx(1)
+    for wrong in ("word=1", "word=1&place=2", "target=a&word=1&place=999", "beam=0", "colour=red"):
+        assert client.post(f"/v1/caption?{wrong}", content=picture).status_code == 422, wrong
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_comes_for_a_picture_is_answered_or_refused(gallery, data):
+    client, picture = gallery
+    kept = data.draw(st.integers(0, len(picture)))
+    changed = data.draw(st.binary(max_size=60))
+    at = data.draw(st.integers(0, len(picture)))
+    for content in (changed, picture[:kept] + changed, picture[:at] + changed + picture[at + len(changed) :]):
+        told = client.post("/v1/caption", content=content)
+        assert told.status_code in (200, 413, 422), told.text
+        assert ("error" in told.json()) == (told.status_code != 200)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    path=st.sampled_from(["/v1/translate", "/v1/align", "/translate", "/detect"]),
+    asked=st.dictionaries(
+        st.sampled_from(["texts", "pairs", "model", "beam", "q", "source", "target", "steer"]), VALUES
+    )
+    | VALUES,
+)
+def test_whatever_comes_as_json_is_answered_or_refused(service, path, asked):
+    told = service.post(path, content=json.dumps(asked), headers={"Content-Type": "application/json"})
+    assert told.status_code < 500, told.text
+    assert isinstance(told.json(), dict | list)

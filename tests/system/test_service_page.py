@@ -1,7 +1,14 @@
 """The service's page in a real browser that reaches the service and nothing else."""
 
+import base64
+import re
+import shutil
+import subprocess
+import sys
+
+import httpx
 import pytest
-from services import started
+from services import free_port, started, until_ready
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
@@ -11,75 +18,173 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed (Debian: apt install chromium)"),
     pytest.mark.filterwarnings("ignore"),
 ]
+expect = sync_api.expect
+DROP = """
+([kind, type, encoded]) => {
+  const bytes = Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0));
+  const files = new DataTransfer();
+  files.items.add(new File([bytes], "there.png", { type }));
+  const given = kind === "drop" ? { dataTransfer: files } : { clipboardData: files };
+  document.dispatchEvent(new (kind === "drop" ? DragEvent : ClipboardEvent)(kind, { bubbles: true, cancelable: true, ...given }));
+}
+"""
 
 
 @pytest.fixture(scope="module")
-def service(letters):
-    with started(letters) as (process, client):
-        yield process, str(client.base_url)
+def service(letters, more_letters, colours):
+    with started(letters, more_letters, colours[0]) as (_, client):
+        yield str(client.base_url)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield opened
+        opened.close()
 
 
 @pytest.fixture
-def tab(service, request):
+def tab(service, browser, request):
     complaints = []
-    options = getattr(request, "param", {})
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        opened = browser.new_context(**{"locale": "en-US", **options}).new_page()
-        opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
-        opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.on("request", lambda r: None if r.url.startswith((service[1], "data:")) else complaints.append(r.url))
-        opened.goto(service[1])
-        opened.wait_for_selector("#model option", state="attached")
-        yield opened
-        browser.close()
+    context = browser.new_context(**{"locale": "en-US", **getattr(request, "param", {})})
+    opened = context.new_page()
+    opened.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("request", lambda r: None if r.url.startswith((service, "data:", "blob:")) else complaints.append(r.url))
+    opened.goto(service)
+    opened.wait_for_selector("#model option", state="attached")
+    yield opened
+    context.close()
     assert complaints == []
+
+
+def looks(tab, panel=0) -> list[float]:
+    source = tab.locator(".source").nth(panel).locator("span")
+    return source.evaluate_all("all => all.map(e => Number(e.style.getPropertyValue('--w')))")
 
 
 @pytest.mark.parametrize("tab", [{"color_scheme": "light"}, {"color_scheme": "dark"}], indirect=True)
 def test_the_answer_comes_as_you_pause_and_shows_its_glances(tab):
-    assert "Type something" in tab.locator("#state").inner_text()
+    expect(tab.locator("#state")).to_contain_text("Type something")
     tab.fill("#text", "a b c d")
-    tab.wait_for_selector("#output button")
-    tab.locator("#output button").first.focus()
-    marked = tab.locator("#source span").evaluate_all("all => all.map(e => Number(e.style.getPropertyValue('--w')))")
-    assert sum(marked) == pytest.approx(1, abs=0.02)
-    tab.click("#whole summary")
-    assert tab.locator("#table tbody tr").count() == tab.locator("#output button").count()
+    tab.wait_for_selector(".output button")
+    tab.locator(".output button").first.focus()
+    assert sum(looks(tab)) == pytest.approx(1, abs=0.02)
+    tab.click(".whole summary")
+    assert tab.locator(".glances tbody tr").count() == tab.locator(".output button").count()
+    tab.click(".tree summary")
     assert serious(tab) == []
 
 
 def test_another_word_in_its_place_is_what_the_answer_begins_with(tab):
     tab.fill("#text", "a b c d")
-    tab.wait_for_selector("#output button")
-    tab.locator("#output button").first.focus()
-    choice = tab.locator("#instead button:not([disabled])").first
+    tab.wait_for_selector(".output button")
+    tab.locator(".output button").first.focus()
+    choice = tab.locator(".instead button:not([disabled])").first
     word = choice.inner_text().split()[0]
     choice.click()
-    sync_api.expect(tab.locator("#output button").first).to_have_text(word)
+    expect(tab.locator(".output button").first).to_have_text(word)
 
 
 def test_another_answer_is_shown_with_its_own_glances(tab):
     tab.fill("#text", "a b c d")
-    tab.wait_for_selector("#nbest button", state="attached")
-    tab.click("#others summary")
-    wanted = tab.locator("#nbest button").last.inner_text()
-    tab.locator("#nbest button").last.click()
-    sync_api.expect(tab.locator("#output")).to_have_text(f"{wanted}∎")
+    tab.wait_for_selector(".nbest button", state="attached")
+    tab.click(".others summary")
+    wanted = tab.locator(".nbest button").last.inner_text()
+    tab.locator(".nbest button").last.click()
+    expect(tab.locator(".output")).to_have_text(f"{wanted}∎")
+
+
+def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".branches button", state="attached")
+    tab.click(".tree summary")
+    answer = tab.locator(".output").inner_text()
+    best = tab.locator(".branches button.best").evaluate_all("all => all.map(e => e.firstChild.textContent)")
+    assert "".join(best).replace("␣", "") == answer.replace(" ", "")
+    other = tab.locator(".branches button:not(.best):not(.turn)").first
+    begins = tab.locator(".branches button").evaluate_all(
+        """(all, chosen) => {
+      const here = all[chosen].at, at = (row, column) => all.find((e) => `${e.at}` === `${[row, column]}`);
+      const words = [];
+      for (let [row, column] = here; column >= 0; column--) {
+        while (row && !at(row, column)) row--;
+        words.unshift(at(row, column).firstChild.textContent);
+      }
+      return words;
+    }""",
+        other.evaluate("e => [...e.parentElement.children].indexOf(e)"),
+    )
+    other.focus()
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".output button").first).to_have_text(re.compile(re.escape(begins[0])))
+    expect(tab.locator(".output")).to_have_text(re.compile(r"\s*".join(map(re.escape, begins))))
 
 
 def test_what_if_it_looked_there(tab):
     tab.fill("#text", "a b c d")
-    tab.wait_for_selector("#output button")
-    tab.click("#whole summary")
-    tab.locator("#table tbody tr").first.locator("button").nth(2).press("Enter")
-    sync_api.expect(tab.locator("#instead")).to_contain_text("Looking there alone it would write")
-    assert tab.locator("#instead button").count() == 4
+    tab.wait_for_selector(".output button")
+    tab.click(".whole summary")
+    tab.locator(".glances tbody tr").first.locator("button").first.focus()
+    for key in ("ArrowRight", "ArrowRight", "Enter"):  # the keyboard alone suffices
+        tab.keyboard.press(key)
+    expect(tab.locator(".instead")).to_contain_text("Looking there alone it would write")
+    assert tab.locator(".instead button").count() == 4
     with tab.expect_download() as saved:
-        tab.click("#export")
+        tab.click(".export")
     svg = saved.value.path().read_text(encoding="utf-8")
-    words = tab.locator("#output button").count()
-    assert svg.count("<rect") == words * tab.locator("#source span").count()
+    words = tab.locator(".output button").count()
+    assert svg.count("<rect") == words * tab.locator(".source span").count()
+
+
+def test_two_models_side_by_side(tab):
+    tab.fill("#text", "a b c")
+    tab.wait_for_selector(".output button")
+    tab.select_option("#beside", "more")
+    expect(tab.locator(".panel")).to_have_count(2)
+    expect(tab.locator(".whose").nth(1)).to_have_text("Answer · more")
+    tab.locator(".output").nth(1).locator("button").first.focus()
+    assert sum(looks(tab, 1)) == pytest.approx(1, abs=0.02)
+    assert serious(tab) == []
+    other = tab.context.new_page()
+    other.goto(tab.url)  # the link holds both
+    expect(other.locator(".panel")).to_have_count(2)
+
+
+@pytest.mark.parametrize("way", ["choose", "drop", "paste"])
+def test_a_picture_is_looked_at(tab, colours, way):
+    tab.select_option("#model", "colours")
+    expect(tab.locator("#state")).to_contain_text("Choose, drop or paste")
+    assert tab.locator("#text").is_hidden()
+    picture = colours[1] / "5.png"
+    if way == "choose":
+        tab.set_input_files("#file", picture)
+    else:
+        tab.evaluate(DROP, [way, "image/png", base64.b64encode(picture.read_bytes()).decode()])
+    tab.wait_for_selector(".output button")
+    tab.locator(".output button").last.focus()
+    assert tab.locator(".overlay").evaluate("e => [e.width, e.height]") == [45, 32]
+    assert tab.locator(".glass button").count() == 4 * 6  # cells of eight pixels
+    tab.locator(".glass button").nth(7).click()
+    expect(tab.locator(".instead")).to_contain_text("Looking there alone it would write")
+    assert "row 2, column 2" in tab.locator(".glass button").nth(7).get_attribute("aria-label")
+    with tab.expect_download() as saved:
+        tab.click(".export")
+    assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+    expect(tab.locator("#history button")).to_have_count(1)
+    if way == "choose":
+        assert serious(tab) == []
+
+
+def test_no_picture_is_said_to_be_none(service, browser, tmp_path):
+    tab = browser.new_context(locale="en-US").new_page()
+    tab.goto(f"{service}/#model=colours")
+    expect(tab.locator("#state")).to_contain_text("Choose, drop or paste")
+    (tmp_path / "x.png").write_text("no picture")
+    tab.set_input_files("#file", tmp_path / "x.png")
+    expect(tab.locator("#state.bad")).to_contain_text("is no picture")
+    tab.context.close()
 
 
 def test_too_long_is_counted_before_it_happens(tab):
@@ -90,11 +195,15 @@ def test_too_long_is_counted_before_it_happens(tab):
 
 @pytest.mark.parametrize("tab", [{"locale": "ko-KR", "viewport": {"width": 360, "height": 740}}], indirect=True)
 def test_in_korean_on_a_phone(tab):
-    assert tab.locator("#output-name").inner_text() == "답"
+    tab.fill("#text", "a b c")
+    tab.wait_for_selector(".output button")
+    tab.select_option("#beside", "more")
+    expect(tab.locator(".whose").first).to_have_text("답 · letters")
+    tab.locator(".tree summary").first.click()
     assert tab.evaluate("document.documentElement.lang") == "ko"
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     tab.click("#language")
-    assert tab.locator("#output-name").inner_text() == "Answer"
+    expect(tab.locator(".whose").first).to_have_text("Answer · letters")
     assert serious(tab) == []
 
 
@@ -105,5 +214,43 @@ def test_a_link_holds_what_was_asked_and_the_visit_is_remembered(tab):
     assert "text=a+b" in link
     other = tab.context.new_page()
     other.goto(link)
-    other.wait_for_selector("#output button")
+    other.wait_for_selector(".output button")
     assert other.input_value("#text") == "a b"
+
+
+def test_a_service_that_is_gone_or_still_loading_is_said_to_be(service, browser):
+    tab = browser.new_context(locale="en-US").new_page()
+    loading = {"models": [{"name": "letters", "ready": False, "unfit": None}]}
+    tab.route("**/v1/models", lambda route: route.fulfill(json=loading))
+    tab.goto(service)
+    expect(tab.locator("#state")).to_have_text("The model is still loading …")
+    tab.unroute("**/v1/models")
+    tab.wait_for_selector("#model option", state="attached")
+    tab.route("**/v1/translate", lambda route: route.abort())
+    tab.fill("#text", "a b")
+    expect(tab.locator("#state.bad")).to_contain_text("cannot be reached")
+    tab.unroute("**/v1/translate")
+    tab.wait_for_selector(".output button")  # it was tried again
+    expect(tab.locator("#state")).to_have_text("")
+    tab.context.close()
+
+
+def test_a_model_that_cannot_be_loaded_is_said_to_be_and_the_other_answers(letters, tmp_path, browser):
+    broken = tmp_path / "broken"
+    shutil.copytree(letters, broken)
+    next(broken.glob("*.safetensors")).write_bytes(b"torn")
+    port = free_port()
+    command = [sys.executable, "-m", "saccade", "serve", str(broken), str(letters), "--port", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    tab = browser.new_context(locale="en-US").new_page()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+            until_ready(client, "/")
+        tab.goto(f"http://127.0.0.1:{port}")
+        expect(tab.locator("#model option").first).to_contain_text("cannot be loaded", timeout=30000)
+        tab.fill("#text", "a b")
+        tab.wait_for_selector(".output button")
+    finally:
+        tab.context.close()
+        process.terminate()
+        process.wait(30)

@@ -12,6 +12,7 @@ from saccade.data import Frame, Tokeniser
 from saccade.model import build
 from saccade.search import Options, Sampling, Translator, beam_search, force
 from saccade.search.translator import LENGTH_PENALTY
+from saccade.see import Prediction
 
 START, STOP = 1, 2
 
@@ -227,3 +228,40 @@ def test_a_longer_caption_is_not_favoured_but_a_longer_translation_may_be():
         translator.source = Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols")
         assert translator._length_penalty(Options()) == LENGTH_PENALTY[pictures]
         assert translator._length_penalty(Options(length_penalty=0.7)) == 0.7
+
+
+def test_the_tree_holds_every_hypothesis_at_its_score(model):
+    memory, limits, trees = model.encode(*sources()), torch.tensor([6, 3, 5]), []
+    found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3, trees=trees)
+    plain = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3)
+    assert found == plain
+    assert len(trees) == 3
+    for tree, hypotheses in zip(trees, found, strict=True):
+        paths = {}
+        for i, (parent, token, score) in enumerate(tree):
+            assert parent < i
+            before = () if parent < 0 else paths[parent][0]
+            assert parent < 0 or score <= tree[parent].score  # no word makes a hypothesis likelier
+            paths[i] = ((*before, token), score)
+        assert len({path for path, _ in paths.values()}) == len(tree)  # each is there once
+        for hypothesis in hypotheses:
+            assert (hypothesis.tokens, pytest.approx(hypothesis.score)) in paths.values()
+
+
+def test_a_prediction_tells_the_tree_in_words():
+    tokeniser = Tokeniser.train(["ab ba a b"], "characters")
+    torch.manual_seed(0)
+    size = len(tokeniser)
+    model = build(ModelConfig.read({"family": "luong", "width": 8}), size, size)
+    translator = Translator([model], tokeniser, tokeniser, most_tokens=12)
+    said, none = translator(["ab", ""], beam=3, nbest=2, tree=True)
+    assert none.tree == ()
+    assert translator("ab", beam=3).tree == ()
+    texts = []
+    for branch in said.tree:
+        before = "" if branch.parent < 0 else texts[branch.parent]
+        texts.append(before + branch.text)
+        above = 0.0 if branch.parent < 0 else said.tree[branch.parent].score
+        assert branch.probability == pytest.approx(math.exp(branch.score - above))
+    assert said.text + ("" if said.cut_output else "∎") in texts
+    assert Prediction.read(said.record()).tree[0].text == said.tree[0].text

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from saccade.data import PAD
 from saccade.model import Memory, Model, State
+from saccade.search.tree import Grown, Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def beam_search(
     prefix: Tensor | None = None,
     sampling: Sampling | None = None,
     never: Sequence[int] = (),
+    trees: list[list[Kept]] | None = None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each sentence, the best first: at most `beam` of them.
 
@@ -65,13 +67,16 @@ def beam_search(
     Hypotheses are ranked by their score over (their length)^length_penalty plus, for each place of the source,
     coverage_penalty · log(min(1, what was looked at it altogether)) (Wu et al. 2016). `prefix` [B, P] is what each must
     begin with, PAD where it is free. With `sampling` the hypotheses are drawn, not sought. Words of `never` are not
-    written, however likely they are.
+    written, however likely they are. Into `trees`, where they are wanted, goes everything that was ever kept.
     """
     search = _Search(
         models, memories, limits, start, stop, beam, length_penalty, coverage_penalty, prefix, sampling, never
     )
+    grown = None if trees is None else Grown(len(limits), beam)
     while search.running():
-        search.step()
+        search.step(grown)
+    if trees is not None and grown is not None:
+        trees.extend(grown.trees)
     return search.results()
 
 
@@ -113,7 +118,7 @@ class _Search:
     def running(self) -> bool:
         return len(self.rows) > 0
 
-    def step(self) -> None:
+    def step(self, grown: Grown | None = None) -> None:
         batch, _, written = self.words.shape
         values, parents, words = self._candidates()  # [b, 2K], or [b, K] that were drawn
         ends = words == self.stop
@@ -125,10 +130,12 @@ class _Search:
         self.found[self.rows] += (done > -torch.inf).sum(1)
 
         # The K best of the others go on.
-        going = values.masked_fill(ends, -torch.inf)
+        going, offered = values.masked_fill(ends, -torch.inf), (parents, words)
         if self.sampling is None:  # those that were drawn stay where they are
             going, best = going.topk(self.beam)
             parents, words = parents.gather(1, best), words.gather(1, best)
+        if grown is not None:
+            grown.add(self.rows, (done, *offered), (going, parents, words))
         spelt = self._spell(parents, words)
 
         wanting = (self.found[self.rows] < self.beam) & (going > -torch.inf).any(1)

@@ -17,6 +17,7 @@ from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
+from saccade.search.tree import Kept, branches
 from saccade.see import Prediction, Token
 from saccade.see.prediction import END
 
@@ -43,6 +44,7 @@ class Options:
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 0
+    tree: bool = False  # also tell everything that the beam ever kept
 
     def __post_init__(self) -> None:
         if self.beam < 1:
@@ -101,8 +103,8 @@ class Translator:
         """One prediction for each text, in their order; an empty text stays empty.
 
         `options` are those of `Options`: beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k,
-        top_p, seed. `prefix` is what every output must begin with. With `inside`, predictions also tell where encoder
-        and decoder looked at themselves, if that is how they work.
+        top_p, seed, tree. `prefix` is what every output must begin with. With `inside`, predictions also tell where
+        encoder and decoder looked at themselves, if that is how they work.
         """
         chosen = Options(**options)  # type: ignore[arg-type]
         if not isinstance(texts, str | list) or any(not isinstance(t, str) for t in texts):
@@ -118,10 +120,19 @@ class Translator:
         sources = [self._read(text) for text in texts]
         begin = self.target.encode(prefix).ids if prefix else []
 
-        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
-            return self._search(rows, memories, options, begin)
+        grown: dict[int, list[Kept]] = {}
 
-        return self._all(sources, write, look or inside, options.nbest, inside)
+        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
+            trees: list[list[Kept]] | None = [] if options.tree else None
+            found = self._search(rows, memories, options, begin, trees)
+            grown.update(zip(map(id, rows), trees or [], strict=False))
+            return found
+
+        found = self._all(sources, write, look or inside, options.nbest, inside)
+        if not options.tree:
+            return found
+        trees = [branches(grown.get(id(source), []), self.target.decode) for source in sources]
+        return [replace(p, tree=tree) for p, tree in zip(found, trees, strict=True)]
 
     def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, int] | None = None) -> Prediction:
         """What this target costs as the output for this source, and where the models look for each of its words.
@@ -208,7 +219,12 @@ class Translator:
         ]
 
     def _search(
-        self, sources: list["_Source"], memories: list[Memory], options: Options, begin: list[int]
+        self,
+        sources: list["_Source"],
+        memories: list[Memory],
+        options: Options,
+        begin: list[int],
+        trees: list[list[Kept]] | None,
     ) -> list[list[Hypothesis]]:
         if options.coverage_penalty and self.readers:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
@@ -234,6 +250,7 @@ class Translator:
             prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
             sampling=sampling,
             never=(PAD, START, UNKNOWN),  # what no reader could read
+            trees=trees,
         )
 
     def _length_penalty(self, options: Options) -> float:
@@ -365,7 +382,7 @@ def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, int]) -> Tensor:
     if not 0 <= word < targets.shape[1] or not 0 <= place < places:
         raise ValueError(f"steer: ({word}, {place}), but there are {targets.shape[1]} words and {places} places")
     look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
-    look[:, word] = torch.arange(mask.shape[1], device=mask.device) == place
+    look[:, word] = mask & (mask.cumsum(1) == place + 1)  # the cells of a small picture are not the frame's first ones
     return look
 
 

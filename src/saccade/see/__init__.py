@@ -8,11 +8,12 @@ torch, so that a saved record can be looked at anywhere.
 from saccade.see.alignment import align, words
 from saccade.see.interchange import from_links, read_soft, write_soft
 from saccade.see.page import page
-from saccade.see.prediction import VERSION, Prediction, Token
+from saccade.see.prediction import VERSION, Branch, Prediction, Token
 from saccade.see.terminal import heatmap
 
 __all__ = [
     "VERSION",
+    "Branch",
     "Prediction",
     "Token",
     "align",

@@ -32,6 +32,15 @@ class Token(NamedTuple):
     span: Span
 
 
+class Branch(NamedTuple):
+    """A word that the beam kept at some time, whether or not anything came of it."""
+
+    parent: int  # the branch that it continues, by its place in the tree; -1: nothing yet
+    text: str
+    score: float  # of all up to here, summed natural-log probability
+    probability: float  # of this word after its parent
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What was written for a source.
@@ -52,6 +61,7 @@ class Prediction:
     cut_source: bool = False  # the source was too long, and its end was not read
     cut_output: bool = False  # the output reached its limit
     alternatives: tuple["Prediction", ...] = field(default=(), repr=False)  # the next best, if asked for
+    tree: tuple[Branch, ...] = field(default=(), repr=False)  # all that the beam ever kept, if asked for
     grid: tuple[int, int] | None = None  # rows and columns of the cells that N counts, if the source is a picture
     runners_up: tuple[tuple[tuple[str, float], ...], ...] = ()  # for each target token, others and their probabilities
     encoder: NDArray[np.float32] | None = None  # [L, H, N, N]: where the source looked at itself, if asked for
@@ -131,6 +141,11 @@ class Prediction:
             record["runners_up"] = [
                 [{"text": text, "probability": _short(share)} for text, share in row] for row in self.runners_up
             ]
+        if self.tree:
+            record["tree"] = [
+                {"parent": b.parent, "text": b.text, "score": _short(b.score), "probability": _short(b.probability)}
+                for b in self.tree
+            ]
         if self.alternatives:
             record["alternatives"] = [{"text": a.text, "score": _short(a.score)} for a in self.alternatives]
         return record
@@ -165,6 +180,7 @@ class Prediction:
                 cell=record.get("cell"),
                 gates=tuple(record.get("gates", ())),
                 grid=tuple(record["grid"]) if "grid" in record else None,
+                tree=tuple(Branch(**branch) for branch in record.get("tree", [])),
                 runners_up=tuple(
                     tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])
                 ),

@@ -2,9 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response
@@ -13,7 +12,7 @@ from prometheus_client import generate_latest
 from pydantic import BaseModel, ConfigDict, Field
 
 import saccade
-from saccade.serve import libre
+from saccade.serve import libre, page
 from saccade.serve.desk import Desk
 from saccade.serve.guard import Meters, guard
 from saccade.serve.limits import Limits, Refused, over
@@ -22,11 +21,6 @@ from saccade.serve.stream import LINES, Lines, streamed, while_there
 
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
-PAGE = {"/": "text/html; charset=utf-8", "/page.css": "text/css", "/page.js": "text/javascript"}
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-)
 Model = Annotated[str | None, Query(max_length=200)]
 
 
@@ -46,10 +40,19 @@ class Search(Strict):
     seed: int = Field(0, ge=0, le=2**31)
     prefix: str = Field("", description="What every output must begin with.", max_length=1000)
     attention: bool = Field(False, description="Whether to tell where every word looked.")
+    tree: bool = Field(False, description="Whether to tell everything that the beam ever kept.")
 
 
 class Translate(Search):
     texts: list[str] = Field(description="One output comes back for each, in order; an empty text stays empty.")
+
+
+class Caption(Search):
+    """A picture is the body, so that what is asked of it stands in the address."""
+
+    target: str | None = Field(None, description="Where would it look while it wrote this?", max_length=1000)
+    word: int | None = Field(None, ge=0, description="With a target: for which word it is to look elsewhere.")
+    place: int | None = Field(None, ge=0, description="With a word: the cell that it is to look at alone.")
 
 
 class PairToAlign(Strict):
@@ -104,7 +107,7 @@ class Service:
             raise Refused(422, "wrong_input", f"nbest: {asked.nbest}, expected at most beam={asked.beam}")
         if not asked.sample and (asked.temperature != 1.0 or asked.seed):
             raise Refused(422, "wrong_input", "temperature and seed are for sampling: add sample")
-        names = ("beam", "nbest", "length_penalty", "sample", "temperature", "seed")
+        names = ("beam", "nbest", "length_penalty", "sample", "temperature", "seed", "tree")
         options = {name: getattr(asked, name) for name in names}
         return {"options": options, "prefix": asked.prefix, "look": True, "attention": asked.attention}
 
@@ -137,6 +140,7 @@ def build_app(
     service, meters = Service(desks, limits), Meters(desks)
     _add_work(app, service)
     _add_facts(app, service, meters)
+    page.add(app)
     libre.add(app, desks, limits, langs or {}, key)
     guard(app, limits, hosts, key, meters)
     return app
@@ -165,19 +169,18 @@ def _add_work(app: FastAPI, service: Service) -> None:
         summary="A picture, as the body, to text",
         openapi_extra={"requestBody": PICTURE},
     )
-    async def caption(
-        request: Request,
-        model: Model = None,
-        beam: Annotated[int, Query(ge=1)] = 5,
-        nbest: Annotated[int, Query(ge=1)] = 1,
-        attention: bool = False,
-    ) -> dict[str, Any]:
-        desk = service.find(model, "pictures")
-        how = service.check(Search(beam=beam, nbest=nbest, attention=attention))
+    async def caption(request: Request, asked: Annotated[Caption, Query()]) -> dict[str, Any]:
+        desk, how = service.find(asked.model, "pictures"), service.check(asked)
         content = await request.body()
         if not content:
             raise Refused(422, "wrong_input", "the body is empty; expected a picture")
-        return _told(desk, await while_there(request, desk.ask("caption", [base64.b64encode(content).decode()], **how)))
+        picture = base64.b64encode(content).decode()
+        if (asked.word is None) != (asked.place is None) or (asked.word is not None and asked.target is None):
+            raise Refused(422, "wrong_input", "word and place go together, and with a target")
+        if asked.target is None:
+            return _told(desk, await while_there(request, desk.ask("caption", [picture], **how)))
+        steer = {} if asked.word is None else {"steer": [asked.word, asked.place]}
+        return _told(desk, await while_there(request, desk.ask("align", [(picture, asked.target)], **steer)))
 
     @app.post("/v1/align", response_model=Answers, summary="Where the model looks while it writes a given target")
     async def align(request: Request, asked: Align) -> dict[str, Any]:
@@ -195,19 +198,6 @@ def _told(desk: Desk, answers: list[dict[str, Any]]) -> dict[str, Any]:
         raise Refused(422, "wrong_input", failed[0])
     told = [{"error": {"code": "wrong_input", "message": a["failed"]}} if "failed" in a else a for a in answers]
     return {"model": desk.name, "predictions": told}
-
-
-def _part(path: str, kind: str) -> Callable[[], Response]:
-    """A part of the page, as it lies beside this file; it may load its own parts and nothing else."""
-    name = "page.html" if path == "/" else path[1:]
-    content = files("saccade.serve").joinpath(name).read_bytes()
-
-    def part() -> Response:
-        return Response(
-            content, media_type=kind, headers={"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
-        )
-
-    return part
 
 
 def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
@@ -235,9 +225,6 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(generate_latest(meters.registry), media_type="text/plain; version=0.0.4")
-
-    for path, kind in PAGE.items():
-        app.add_api_route(path, _part(path, kind), include_in_schema=False)
 
     @app.get("/docs", response_class=HTMLResponse, include_in_schema=False)
     async def docs() -> HTMLResponse:

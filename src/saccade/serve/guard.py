@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from saccade.serve import libre
 from saccade.serve.desk import Desk
 from saccade.serve.limits import Limits, Refused, over
+from saccade.serve.page import PARTS
 
 LOG = logging.getLogger("saccade.serve")
 HEADERS = {
@@ -30,7 +31,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'",
 }
-OPEN = ("/healthz", "/health", "/", "/page.css", "/page.js")  # may be asked without a key: they tell nothing
+OPEN = ("/healthz", "/health", *PARTS)  # may be asked without a key: they tell nothing
 
 
 class Meters:

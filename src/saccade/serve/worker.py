@@ -58,26 +58,33 @@ def _answered(translator: Any, asked: Message, pixels: int) -> list[Message]:
 def _answer(translator: Any, asked: Message, pixels: int) -> list[Message]:
     from saccade.search import Options  # noqa: PLC0415
 
-    items = asked["items"]
-    if asked["kind"] == "align":
-        steer = asked.get("steer")
-        found = translator.score_all([(s, t) for s, t in items], steer=None if steer is None else tuple(steer))
-        return [_told(p, attention=True) for p in found]
+    items, forced = asked["items"], asked["kind"] == "align"
+    sources = [item[0] for item in items] if forced else items
     broken: dict[int, str] = {}
-    if asked["kind"] == "caption":
-        names, fitted = [], {}
-        for i, encoded in enumerate(items):
-            try:
-                fitted[f"picture {i}"] = translator.source.fit(_opened(base64.b64decode(encoded), pixels))
-                names.append(f"picture {i}")
-            except ValueError as error:
-                broken[i] = str(error)
-                names.append("")
-        translator.pictures, items = fitted, names
-    options = Options(**asked["options"])
-    found = translator.translate(items, options, asked["look"], asked["prefix"])
-    told = [_told(p, asked["attention"]) for p in found]
+    if translator.reads_pictures:
+        sources, broken = _seen(translator, sources, pixels)
+    if forced:
+        steer = asked.get("steer")
+        pairs = list(zip(sources, (item[1] for item in items), strict=True))
+        found = translator.score_all(pairs, steer=None if steer is None else tuple(steer))
+    else:
+        found = translator.translate(sources, Options(**asked["options"]), asked["look"], asked["prefix"])
+    told = [_told(p, forced or asked["attention"]) for p in found]
     return [{"failed": broken[i]} if i in broken else t for i, t in enumerate(told)]
+
+
+def _seen(translator: Any, encoded: list[str], pixels: int) -> tuple[list[str], dict[int, str]]:
+    """Pictures by names of ours, ready to be looked at; and what is wrong with those that cannot be."""
+    names, fitted, broken = [], {}, {}
+    for i, content in enumerate(encoded):
+        try:
+            fitted[f"picture {i}"] = translator.source.fit(_opened(base64.b64decode(content), pixels))
+            names.append(f"picture {i}")
+        except ValueError as error:
+            broken[i] = str(error)
+            names.append("")
+    translator.pictures = fitted
+    return names, broken
 
 
 def _opened(content: bytes, pixels: int) -> Any:

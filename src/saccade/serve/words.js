@@ -1,0 +1,69 @@
+const WORDS = {
+  en: {
+    model: "Model", beside: "Beside it", nobody: "nobody", input: "Text", output: "Answer", picture: "Picture",
+    others: "Other answers", table: "Every glance", tree: "The beam as a tree", history: "This visit", key: "API key",
+    empty: "Type something: the answer comes when you pause.", emptyPicture: "Choose, drop or paste a picture.",
+    working: "Working …", over: "too long", gone: "The service cannot be reached. It is tried again.",
+    loading: "The model is still loading …", unfit: "cannot be loaded", instead: "In its place",
+    cut: "The end of the text was not read: it is too long for the model.", cutOutput: "The answer reached its limit.",
+    unknown: "Symbols that the model does not know:", blind: "This model has no attention to show.",
+    export: "Save the picture", steer: "Click a cell, or press Enter on it: what if it looked there alone?",
+    steered: "Looking there alone it would write", needKey: "This service wants a key.",
+    looks: "The picture, bright where the model looked for", grow: "Click a word: what follows if the answer begins so?",
+    row: "row", column: "column",
+  },
+  ko: {
+    model: "모형", beside: "나란히", nobody: "없음", input: "글", output: "답", picture: "그림",
+    others: "다른 답", table: "모든 눈길", tree: "빔을 나무로", history: "이번 방문", key: "API 키",
+    empty: "글을 쓰고 잠시 멈추면 답이 나옵니다.", emptyPicture: "그림을 고르거나 끌어 놓거나 붙여 넣으세요.",
+    working: "계산 중 …", over: "너무 깁니다", gone: "서비스에 닿을 수 없어 다시 시도합니다.",
+    loading: "모형을 불러오는 중 …", unfit: "불러올 수 없음", instead: "그 대신",
+    cut: "글의 끝은 모형이 읽기에 너무 길어 읽지 않았습니다.", cutOutput: "답이 한계에 이르렀습니다.",
+    unknown: "모형이 모르는 기호:", blind: "이 모형에는 보여 줄 어텐션이 없습니다.",
+    export: "그림 저장", steer: "칸을 누르거나 Enter를 치면: 그곳만 보았다면?",
+    steered: "그곳만 보았다면 쓸 말", needKey: "이 서비스에는 키가 필요합니다.",
+    looks: "모형이 이 단어를 쓸 때 본 곳이 밝은 그림:", grow: "단어를 누르면: 답이 그렇게 시작한다면?",
+    row: "행", column: "열",
+  },
+};
+
+let language = navigator.language.startsWith("ko") ? "ko" : "en";
+
+export const say = (name) => WORDS[language][name];
+
+export const speak = (switched = false) => {
+  if (switched) language = language === "ko" ? "en" : "ko";
+  document.documentElement.lang = language;
+  document.querySelectorAll("[data-say]").forEach((e) => { e.textContent = say(e.dataset.say); });
+  const button = document.getElementById("language");
+  button.lang = language === "ko" ? "en" : "ko";
+  button.textContent = language === "ko" ? "English" : "한국어";
+};
+
+export const element = (name, text, attributes = {}) => {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  Object.assign(made, attributes);
+  return made;
+};
+
+// One of many buttons can be reached by Tab; from there the arrows go on. Each has its row and column in `at`.
+export const rove = (buttons) => {
+  const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+  const places = new Map(buttons.map((b) => [`${b.at}`, b]));
+  buttons.forEach((button, i) => {
+    button.tabIndex = i ? -1 : 0;
+    button.addEventListener("focus", () => buttons.forEach((b) => { b.tabIndex = b === button ? 0 : -1; }));
+    button.addEventListener("keydown", (event) => {
+      const step = steps[event.key];
+      if (!step) return;
+      event.preventDefault();
+      let [row, column] = button.at;
+      for (let far = 0; far < 100; far++) {  // a tree has holes
+        [row, column] = [row + step[0], column + step[1]];
+        const next = places.get(`${[row, column]}`);
+        if (next) { next.focus(); return; }
+      }
+    });
+  });
+};
