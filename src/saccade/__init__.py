@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         TransformerBlock,
         attend,
     )
+    from saccade.search import occlude
     from saccade.see import Prediction
     from saccade.train.api import train
     from saccade.train.run import load
@@ -38,9 +39,10 @@ __all__ = [
     "TransformerBlock",
     "attend",
     "load",
+    "occlude",
     "train",
 ]
-_ELSEWHERE = {"Prediction": "saccade.see", "load": "saccade.train"}
+_ELSEWHERE = {"Prediction": "saccade.see", "load": "saccade.train", "occlude": "saccade.search"}
 
 
 def __getattr__(name: str) -> object:

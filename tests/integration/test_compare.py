@@ -43,13 +43,22 @@ def test_runs_and_outputs_of_others_side_by_side(folder):
     found = json.loads(ran.stdout)
     exact = {s["name"]: s["exact"] for s in found["systems"]}
     assert exact["perfect.txt"] == 100 > exact["long"] > exact["short"]
-    assert {(a["better"], a["worse"]) for a in found["against"]} == {("perfect.txt", "long"), ("perfect.txt", "short")}
+    ranks = [(a["better"], a["worse"]) for a in found["against"]]  # every pair
+    assert ranks == [("perfect.txt", "long"), ("perfect.txt", "short"), ("long", "short")]
     assert found["against"][1]["chance"] == 0
     assert {s["one"] for s in found["shared_attention"]} == {"long"}
     page = (folder / "out.html").read_text()
     assert page.count("<svg") >= 2  # by length, and while learning
     assert "Where they differ most" in page
     assert not list(folder.glob("*.part"))
+
+
+def test_two_systems_of_others_need_no_run(folder):
+    (folder / "worse.txt").write_text("x\n" * 60)
+    ran = run("compare", "perfect.txt", "worse.txt", "test.tsv", "--json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert [(a["better"], a["worse"]) for a in found["against"]] == [("perfect.txt", "worse.txt")]
 
 
 def test_a_report_of_one_run(folder):
@@ -72,7 +81,8 @@ def test_gold_links_from_the_command_line(folder):
     (folder / "few.txt").write_text("0-0\n")
     ran = run("evaluate", "long", "test.tsv", "--gold", "few.txt", cwd=folder)
     assert ran.returncode == 1
-    assert ran.stderr.strip() == "error: 60 pairs, but gold for 1; expected as many"
+    said = ["few.txt: words count from 0, as a link has a 0", "error: 60 pairs, but gold for 1; expected as many"]
+    assert ran.stderr.splitlines() == said
 
 
 def test_whether_a_glance_mattered(folder):
@@ -91,7 +101,7 @@ def test_whether_a_glance_mattered(folder):
         (["long", "test.tsv"], "say where to: -o report.html, or --json", 2),
         (["test.tsv"], "give the systems to compare, and then the test", 2),
         (["long", "long", "test.tsv", "--json"], "a system stands there twice", 2),
-        (["perfect.txt", "test.tsv", "--json"], "perfect.txt: is no run of saccade; one of those compared must be", 1),
+        (["perfect.txt", "scenes", "--json"], "perfect.txt: is no run of saccade; of pictures, one of those", 1),
         (["long", "short.txt", "test.tsv", "--json"], "short.txt: 1 lines, expected one for each of 60 sources", 1),
         (["long", "none.txt", "test.tsv", "--json"], "none.txt: cannot be read", 1),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from saccade.see import Prediction, Token, page
-from saccade.see.prediction import END
+from saccade.see.alignment import END
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("axe_core_python", reason="axe-core-python is not installed")
@@ -79,9 +79,42 @@ def test_a_translation_is_drawn_and_other_layers_are_a_choice_away(open_page):
     assert float(cell.inner_text()) == pytest.approx(float(said.weights[1, 2]), abs=0.006)
     tab.select_option("select", label="layer 1, head 2")
     assert float(cell.inner_text()) == pytest.approx(float(said.cross[1, 2, 1, 2]), abs=0.006)
-    tab.select_option("select", label="words")
-    assert tab.locator("tbody tr").count() == 4
-    assert float(cell.inner_text()) == pytest.approx(float(said.word_weights()[1, 2]), abs=0.006)
+    assert "words" not in tab.locator("select").inner_text()  # every piece is one
+    assert serious(tab) == []
+
+
+def test_words_come_first_and_pieces_are_one_key_away(open_page):
+    whole = spoken("zwei Männer im Freien")
+    pieces = (Token("zwei", (0, 4)), Token("Männ", (5, 9)), Token("er", (9, 11)), *whole.target_tokens[2:])
+    cross = np.random.default_rng(3).dirichlet(np.ones(5), (1, 1, 6)).astype(np.float32)
+    others = (*whole.runners_up, whole.runners_up[0])
+    said = replace(whole, target_tokens=pieces, cross=cross, log_probabilities=(-0.5,) * 6, runners_up=others)
+    tab = open_page([said])
+    names = tab.locator("tbody th")
+    assert names.all_inner_texts() == ["zwei", "Männer", "im", "Freien", END]
+    assert tab.locator("tbody tr").nth(1).locator("td.n").first.inner_text() == "0.37"  # both of its pieces
+    tab.locator(".scroll").focus()
+    tab.keyboard.press("w")
+    assert names.all_inner_texts() == ["zwei", "Männ", "er", "im", "Freien", END]
+    tab.keyboard.press("w")
+    assert names.count() == 5
+    assert serious(tab) == []
+
+
+def test_layers_and_heads_of_a_picture_are_a_choice_away_and_a_table_stands_in(open_page):
+    said = drawn()
+    cross = np.random.default_rng(4).dirichlet(np.full(12, 0.2), (2, 2, 4)).astype(np.float32)
+    said = replace(said, cross=cross, layer=-1)
+    tab = open_page([said])
+    tab.select_option("select", label="layer 0, head 1")
+    weights = cross[0, 1]
+    peak = tab.locator("figure.glance").nth(2).locator("rect").nth(int(weights[2].argmax()))
+    shown = 0.8 - 0.8 * float(weights[2].max() / weights.max())
+    assert float(peak.evaluate("e => getComputedStyle(e).fillOpacity")) == pytest.approx(shown, abs=0.025)
+    assert tab.locator("figure").first.locator("rect").count() == 0  # the picture as it was seen
+    tab.click("summary")
+    assert tab.locator("table tbody tr").count() == 4
+    assert "of 3 by 4" in tab.locator("table tbody tr").first.inner_text()
     assert serious(tab) == []
 
 
@@ -134,7 +167,7 @@ def test_the_keyboard_alone_suffices(open_page):
     for _ in range(2):
         tab.keyboard.press("ArrowDown")
     assert tab.locator("tr.here th").inner_text() == "zwei"
-    tab.locator("#p1 figure").first.focus()
+    tab.locator("#p1 figure.glance").first.focus()
     tab.keyboard.press("ArrowRight")
     assert tab.locator("figure.large bdi").inner_text() == "red"
     assert serious(tab) == []
@@ -143,7 +176,7 @@ def test_the_keyboard_alone_suffices(open_page):
 def test_a_glance_lies_over_its_picture(open_page):
     said = drawn()
     tab = open_page([said])
-    figure = tab.locator("figure").nth(1)
+    figure = tab.locator("figure.glance").nth(1)
     boxes = figure.locator("rect")
     assert boxes.count() == 12
     most = said.weights.max()
@@ -157,7 +190,7 @@ def test_a_glance_lies_over_its_picture(open_page):
 
 def test_cells_that_reach_beyond_the_picture_are_not_squeezed_into_it(open_page):
     tab = open_page([replace(drawn(), cell=12)])  # 3×4 cells of 12 pixels over 30×40
-    figure = tab.locator("figure").nth(1)
+    figure = tab.locator("figure.glance").nth(1)
     box, whole = figure.locator("rect").nth(6), figure.locator("svg")  # the second row's third cell
     share = whole.bounding_box()["width"] / 40
     assert box.bounding_box()["x"] - whole.bounding_box()["x"] == pytest.approx(24 * share, abs=1)
@@ -165,11 +198,11 @@ def test_cells_that_reach_beyond_the_picture_are_not_squeezed_into_it(open_page)
 
 
 def test_no_token_does_harm(open_page):
-    said = spoken(f"a {HARM} b")
+    said = spoken(f"a {HARM} b", heads=2)
     tab = open_page([said, spoken("שלום עולם"), spoken("안녕 세상")], title=HARM, lead=HARM)
     assert tab.title() != "harmed"
     assert tab.locator("img").count() == 0
-    tab.select_option("#p0 select", label="words")
+    tab.select_option("#p0 select", label="layer 0, head 1")
     assert tab.title() != "harmed"
     assert serious(tab) == []
 

@@ -69,3 +69,10 @@ def test_sampling_does_not_search(tmp_path):
     ran = run("translate", tmp_path, "text", "--sample", "--beam", "3")
     assert ran.returncode == 2
     assert ran.stderr.strip().splitlines()[-1].endswith("--sample draws in place of searching; leave out one of them")
+
+
+def test_who_reads_may_stop_reading(letters):
+    command = f"yes 'a b c' | head -3000 | {sys.executable} -m saccade translate {letters} - | head -1"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=200, check=False)
+    assert len(ran.stdout.splitlines()) == 1
+    assert ran.stderr == ""

@@ -38,10 +38,12 @@ class TestAgreement:
 
     def test_a_file_counts_from_0_if_it_has_a_0(self, tmp_path):
         (tmp_path / "a").write_text("1-1 2p3\n\n2-2\n")
-        assert read_gold(tmp_path / "a")[0] == Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
-        assert read_gold(tmp_path / "a")[1] == Gold(frozenset(), frozenset())
+        gold, first = read_gold(tmp_path / "a")
+        assert first == 1
+        assert gold[0] == Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
+        assert gold[1] == Gold(frozenset(), frozenset())
         (tmp_path / "b").write_text("1-1 2?3\n0-0\n")
-        assert read_gold(tmp_path / "b")[0].possible == {(1, 1), (2, 3)}
+        assert read_gold(tmp_path / "b")[0][0].possible == {(1, 1), (2, 3)}
         (tmp_path / "c").write_text("1-1\n1:2\n")
         with pytest.raises(ValueError, match="c:2: '1:2' is no link; expected i-j or ipj"):
             read_gold(tmp_path / "c")
@@ -51,7 +53,7 @@ class TestAgreement:
     @pytest.mark.skipif(not SHARED.exists(), reason="the gold alignments of ../shared are not here")
     @pytest.mark.parametrize("name", ["enfr", "roen"])
     def test_real_gold_fits_its_sentences(self, name):
-        gold, pairs = read_gold(SHARED / f"{name}.gold"), read_pairs(SHARED / f"{name}.src-tgt").pairs
+        gold, pairs = read_gold(SHARED / f"{name}.gold")[0], read_pairs(SHARED / f"{name}.src-tgt").pairs
         assert len(gold) == len(pairs) == {"enfr": 447, "roen": 248}[name]
         for known, (source, target) in zip(gold, pairs, strict=True):
             assert all(i < len(source.split()) and j < len(target.split()) for i, j in known.possible)

@@ -362,6 +362,18 @@ class TestScenes:
         assert not found.is_true("a cat is left of a dog")
         assert not found.is_true("")
 
+    @given(st.integers(0, 10**6))
+    def test_a_sentence_starts_from_what_stands_out_so_that_one_can_look_at_it(self, number):
+        found = scene(f"scenes:train:{number}")
+        sizes = ("large", "medium", "small")
+        largest = min(found.things, key=lambda t: (sizes.index(t.size), t.centre))
+        for caption in found.captions(6):
+            things = [m.thing for m in found.mentions(caption)]
+            if ":" in caption:
+                assert things == sorted(found.things, key=lambda t: t.centre)
+            else:
+                assert things[0] == largest
+
     def test_mentions_are_where_the_words_are(self):
         found = scene("scenes:dev:11")
         for caption in found.captions(5):

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.see import Prediction, Token, align, from_links, page, read_soft, write_soft
+from saccade.see.alignment import END
 from saccade.see.picture import fonts_for
-from saccade.see.prediction import END
+from saccade.see.terminal import _width, printable
+from saccade.see.views import usual, view
 
 
 def tokens(*pieces):
@@ -114,10 +116,10 @@ def test_characters_that_no_font_has_are_told_of(tmp_path):
     assert missing == [strange]
     said = prediction(source_tokens=tokens("the", strange, "t"))
     with pytest.warns(UserWarning, match="no font on this machine has \U000f0000"):
-        said.save(tmp_path / "x.png")
+        said.save(tmp_path / "x.png", view="pieces")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        said.save(tmp_path / "x.svg")  # text stays text
+        said.save(tmp_path / "x.svg", view="pieces")  # text stays text
         prediction(text="äß", target_tokens=tokens("ä", "ש", "م")).save(tmp_path / "y.png")
 
 
@@ -125,7 +127,7 @@ def test_too_many_tokens_for_a_picture_are_said_to_be(tmp_path):
     many = tuple(Token("w", (2 * i, 2 * i + 1)) for i in range(500))
     long = prediction(source_tokens=many, cross=np.full((1, 1, 4, 500), 1 / 500, np.float32))
     with pytest.raises(ValueError, match="4 by 500 tokens are too many for a picture"):
-        long.save(tmp_path / "x.png")
+        long.save(tmp_path / "x.png", view="pieces")
     with pytest.raises(ValueError, match="the source is empty"):
         Prediction("", "", 0.0).save(tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
@@ -159,11 +161,73 @@ def test_another_ending_is_an_error_and_writes_nothing(tmp_path):
 
 
 def test_a_heatmap_is_read_without_colour():
-    lines = prediction().drawn(colour=False).splitlines()
-    assert lines[0].split() == ["the", "ca", "t", END]
+    lines = prediction().drawn(colour=False, view="pieces").splitlines()
+    assert lines[0].split() == ["the", "ca", "t", END, "p", "entropy"]
     assert lines[1].split()[:2] == ["die", "▓▓▓"]
+    assert lines[1].split()[-2:] == ["0.61", "0.64"]
     assert "\x1b" not in "".join(lines)
     assert "\x1b[38;5;" in prediction().drawn(colour=True)
+
+
+def test_words_come_first_where_they_are_in_pieces():
+    said = prediction(runners_up=((("der", 0.1),), (("Hu", 0.2),), (("x", 0.3),), ()), gates=(0.1, 0.2, 0.4, 1.0))
+    shown = view(said)
+    assert (shown.rows, shown.columns) == (("die", "Katze", END), ("the", "cat", END))
+    assert np.allclose(shown.weights, [[0.8, 0.2, 0], [0.1, 0.8, 0.1], [0, 0.1, 0.9]])
+    assert shown.probabilities == pytest.approx((np.exp(-0.5), np.exp(-0.75), np.exp(-0.25)))
+    assert shown.gates == pytest.approx((0.1, 0.3, 1.0))
+    assert shown.instead[1] == (("Hu", 0.2),)
+    assert "Katze" in said.drawn(colour=False)
+    assert "Katze" not in said.drawn(colour=False, view="pieces")
+    table = page([said]).partition("<tbody>")[2].partition("</tbody>")[0]
+    assert "Katze" in table
+    assert ">ze<" not in table
+    letters = prediction(source_tokens=tokens(*"the cat"), target_tokens=tokens(*"die Katze"), cross=None)
+    assert usual(letters) == "pieces"  # spelt: a row of whole words would hide the letters
+
+
+@given(st.text("ab ", max_size=12), st.text("ab ", max_size=12), st.data())
+def test_rows_of_words_add_up_however_they_are_cut(source, text, data):
+    def cut(whole):
+        ends = sorted(data.draw(st.sets(st.integers(1, max(1, len(whole))))) | {len(whole)})
+        spans = zip([0, *ends], [e for e in ends if e <= len(whole)], strict=False)
+        return (*(Token(whole[a:b], (a, b)) for a, b in spans if b > a), Token(END, (len(whole), len(whole))))
+
+    read, wrote = cut(source), cut(text)
+    weights = np.random.default_rng(0).dirichlet(np.ones(len(read)), len(wrote)).astype(np.float32)
+    shown = view(Prediction(source, text, 0.0, read, wrote, cross=weights[None, None], layer=0), "words")
+    assert np.allclose(shown.weights.sum(1), 1, atol=1e-5)
+    assert shown.rows[-1] == shown.columns[-1] == END
+
+
+def test_views_by_name(tmp_path):
+    cross = np.random.default_rng(0).dirichlet(np.ones(4), (2, 3, 4)).astype(np.float32)
+    said = prediction(cross=cross, layer=-1, decoder=cross)
+    assert np.allclose(view(said, "mean").weights, cross.mean((0, 1)))
+    assert np.allclose(view(said, "0").weights, cross[0].mean(0))
+    assert np.allclose(view(said, "1.2").weights, cross[1, 2])
+    assert view(said, "decoder:1.2").columns == ("START", "die", " Kat", "ze")
+    for wrong, why in (
+        ("2", "there are 2 layers"),
+        ("0.3", "there are 3 heads"),
+        ("mean.1", "belongs to a layer"),
+        ("encoder", "told nothing of itself"),
+        ("heads", "expected words, pieces"),
+        ("", "expected words, pieces"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            view(said, wrong)
+    said.save(tmp_path / "x.csv", view="1.2")
+    assert (tmp_path / "x.csv").read_text().splitlines()[1].split(",")[1] == f"{cross[1, 2, 0, 0]:.6g}"
+    with pytest.raises(ValueError, match="holds every view"):
+        said.save(tmp_path / "x.html", view="1.2")
+
+
+def test_what_joins_letters_is_shown_and_marks_take_no_room():
+    assert printable("می\u200cروم") == "می\u200cروم"
+    assert printable("a\u202eb") == "a�b"
+    assert _width("\u1112\u1161\u11ab") == 2  # 한, spelt out
+    assert _width("क्‍ष") == 2
 
 
 def test_a_long_source_is_cut_into_slices():

@@ -134,6 +134,21 @@ LengthPenalty = Annotated[
 ]
 
 
+Columns = Annotated[str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")]
+Languages = Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")]
+Part = Annotated[
+    str, typer.Option(metavar="train|dev|test", help="Which part, of a built-in task or of captions that name parts.")
+]
+
+
+def _part(name: str) -> str:
+    from saccade.errors import unknown
+
+    if name not in ("train", "dev", "test"):
+        raise unknown("part", name, ("train", "dev", "test"))
+    return name
+
+
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
@@ -146,15 +161,10 @@ def evaluate(
     together: Annotated[
         list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
     ] = None,
-    columns: Annotated[
-        str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
-    ] = None,
-    langs: Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")] = None,
+    columns: Columns = None,
+    langs: Languages = None,
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
-    part: Annotated[
-        str,
-        typer.Option(metavar="train|dev|test", help="Which part, of a built-in task or of captions that name parts."),
-    ] = "test",
+    part: Part = "test",
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
     ] = None,
@@ -167,12 +177,9 @@ def evaluate(
     with plainly():
         from saccade.cli.evaluation import evaluate_command
         from saccade.data import Source
-        from saccade.errors import unknown
         from saccade.search import Options
 
-        if part not in ("train", "dev", "test"):
-            raise unknown("part", part, ("train", "dev", "test"))
-        source = Source(test, part, _columns(columns), _langs(langs), strict)
+        source = Source(test, _part(part), _columns(columns), _langs(langs), strict)
         options = Options(beam, length_penalty=length_penalty)
         evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)
 
@@ -191,6 +198,9 @@ def compare(
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="A page, .html.")] = None,
     beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    columns: Columns = None,
+    langs: Languages = None,
+    part: Part = "test",
 ) -> None:
     """Systems side by side: scores and their differences, by length, and where they look."""
     with plainly():
@@ -200,7 +210,8 @@ def compare(
 
         if len(systems) < 2:
             raise UsageError("give the systems to compare, and then the test")
-        test = Source([systems[-1], *([reference] if reference else [])], "test", None, None, False)
+        paths = [systems[-1], *([reference] if reference else [])]
+        test = Source(paths, _part(part), _columns(columns), _langs(langs), False)
         compare_command(systems[:-1], test, Options(beam), output, as_json)
 
 
@@ -229,6 +240,12 @@ NBest = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
 Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
+View = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Which glances to draw: words, pieces, mean, LAYER, LAYER.HEAD, encoder:…, decoder:…"
+    ),
+]
 Inside = Annotated[bool, typer.Option(help="Also where encoder and decoder looked at themselves: --json, --save.")]
 Occlude = Annotated[
     bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
@@ -267,6 +284,7 @@ def translate(
     occlude: Occlude = False,
     inside: Inside = False,
     save: Save = None,
+    view: View = None,
     length_penalty: LengthPenalty = None,
     coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
     sample: Sample = False,
@@ -286,7 +304,7 @@ def translate(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, alignments, show, save, occlude, inside)
+        views = Views(as_json, alignments, show, save, occlude, inside, view)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 
 
@@ -305,6 +323,7 @@ def caption(
     occlude: Occlude = False,
     inside: Inside = False,
     save: Save = None,
+    view: View = None,
     length_penalty: LengthPenalty = None,
     sample: Sample = False,
     temperature: Temperature = 1.0,
@@ -323,7 +342,7 @@ def caption(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, False, show, save, occlude, inside)
+        views = Views(as_json, False, show, save, occlude, inside, view)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 
@@ -337,13 +356,14 @@ def see(
         typer.Option(metavar="PAIRS", help="The sentences that links i-j belong to; twice for two files."),
     ] = None,
     save: Save = None,
+    view: View = None,
 ) -> None:
     """Look at attention that was saved, by saccade or by another system: Nematus' soft alignments, Pharaoh's links."""
     with plainly():
         from saccade.cli.seeing import see_command
         from saccade.data import Source
 
-        see_command(file, Source(pairs, "test", None, None, True) if pairs else None, save)
+        see_command(file, Source(pairs, "test", None, None, True) if pairs else None, save, view)
 
 
 @contextmanager
@@ -356,8 +376,12 @@ def plainly() -> Iterator[None]:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+    except BrokenPipeError:  # who reads has seen enough, as in `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to fail at the end
+        raise typer.Exit(1) from None
     except OSError as error:
-        print(f"error: {error.filename or ''}: {error.strerror}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"error: {where}{error.strerror}", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as stopped:
         if type(stopped) is KeyboardInterrupt:  # a run that was stopped has said so

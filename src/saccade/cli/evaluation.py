@@ -71,7 +71,10 @@ def evaluate_command(
     page: Path | None = None,
 ) -> None:
     check_page(page)
-    links = None if gold is None else read_gold(gold)
+    links = None
+    if gold is not None:
+        links, first = read_gold(gold)
+        say(f"{gold}: words count from {first}, as {'a' if first == 0 else 'no'} link has a 0")
     translator = load(*runs)
     corpus = _corpus(translator, test, runs)
     if links is not None and corpus.skipped:
@@ -113,11 +116,14 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         raise UsageError("say where to: -o report.html, or --json")
     check_page(output)
     runs = {name: Path(name) for name in systems if (Path(name) / "config.toml").exists()}
-    if not runs:
-        raise ValueError(f"{systems[0]}: is no run of saccade; one of those compared must be")
     if len(set(systems)) < len(systems):
         raise UsageError("a system stands there twice")
     found: dict[str, System] = {}
+    if not runs:
+        corpus = _read(test)
+        if test.pictures:
+            raise ValueError(f"{systems[0]}: is no run of saccade; of pictures, one of those compared must be")
+        _say_skipped(corpus, test)
     for name, path in runs.items():
         translator = load(path)
         corpus = _corpus(translator, test, [path])
@@ -125,7 +131,8 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
     if len({s.report.symbols for s in found.values()}) > 1:
         raise ValueError("some of these write sentences and some symbols, so no figure says most of both")
-    symbols = next(iter(found.values())).report.symbols
+    spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # no run says it: single words are spelt
+    symbols = next((s.report.symbols for s in found.values()), spelt)
     for name in systems:
         if name not in runs:
             found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols)
@@ -169,25 +176,34 @@ def save_page(path: Path, content: str) -> None:
 
 def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:
     """What is measured on; what was left out is said, and so is what flatters."""
+    corpus = _read(test)
+    if translator.reads_pictures != test.pictures:
+        reads = "pictures" if translator.reads_pictures else "text"
+        raise ValueError(f"{test.paths[0]}: the run reads {reads}, and this is something else")
+    if isinstance(translator.source, Frame):
+        corpus, translator.pictures = readable(corpus, translator.source)
+    _say_skipped(corpus, test)
+    parts = {test.part} if test.task else test.album.parts() if test.album else set()
+    if test.part not in parts and any(Run.open(r).config.data.train == place(test.paths) for r in runs):
+        say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
+    return corpus
+
+
+def _read(test: Source) -> Corpus:
     corpus = Corpus()
     for found in test.stream():
         if isinstance(found, Pair):
             corpus.pairs.append(found)
         else:
             corpus.skipped.append(found)
-    if translator.reads_pictures != test.pictures:
-        reads = "pictures" if translator.reads_pictures else "text"
-        raise ValueError(f"{test.paths[0]}: the run reads {reads}, and this is something else")
-    if isinstance(translator.source, Frame):
-        corpus, translator.pictures = readable(corpus, translator.source)
+    return corpus
+
+
+def _say_skipped(corpus: Corpus, test: Source) -> None:
     for line in corpus.report():
         say(line)
-    parts = {test.part} if test.task else test.album.parts() if test.album else set()
-    if test.part not in parts and any(Run.open(r).config.data.train == place(test.paths) for r in runs):
-        say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
     if not corpus.pairs:
         raise ValueError(f"{test.paths[0]}: nothing to measure on")
-    return corpus
 
 
 def print_report(report: Report, console: Console) -> None:

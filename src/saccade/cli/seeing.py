@@ -16,7 +16,7 @@ from saccade.see.prediction import check_ending
 SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 
 
-def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
+def see_command(file: Path, pairs: Source | None, save: Path | None, view: str | None) -> None:
     if save is not None:
         check_ending(save)
     predictions = _read(file, pairs)
@@ -26,17 +26,17 @@ def see_command(file: Path, pairs: Source | None, save: Path | None) -> None:
     if save is None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         width = shutil.get_terminal_size((100, 24)).columns
-        print("\n\n".join(p.drawn(colour, width) for p in predictions))
+        print("\n\n".join(p.drawn(colour, width, view) for p in predictions))
     elif len(predictions) > 1 and save.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' and '.join(SEVERAL)} only")
     else:
-        save_all(predictions, save)
+        save_all(predictions, save, view)
 
 
-def save_all(predictions: list[Prediction], path: Path) -> None:
+def save_all(predictions: list[Prediction], path: Path, view: str | None = None) -> None:
     """One prediction as the ending says, or several in one file."""
     if len(predictions) == 1:
-        predictions[0].save(path)
+        predictions[0].save(path, view)
     elif path.suffix.lower() == ".soft":
         path.write_text(write_soft(predictions), encoding="utf-8")
     else:
@@ -57,14 +57,21 @@ def _read(file: Path, pairs: Source | None) -> list[Prediction]:
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
     if start.lstrip().startswith("{"):
-        predictions = []
-        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
-            try:
-                if line.strip():
-                    predictions.append(Prediction.read(json.loads(line)))
-            except ValueError as error:
-                raise ValueError(f"{file}:{number}: {error}") from None
-        return predictions
+        return _records(file, file.read_text(encoding="utf-8", errors="replace"))
     if "|||" in start:
         return read_soft(file)
     raise ValueError(f"{file}: neither records of predictions nor soft alignments; links i-j need --pairs")
+
+
+def _records(file: Path, text: str) -> list[Prediction]:
+    """One after the other, a line each or however they are laid out."""
+    predictions, place, decoder = [], 0, json.JSONDecoder()
+    while text[place:].strip():
+        place += len(text[place:]) - len(text[place:].lstrip())
+        try:
+            record, end = decoder.raw_decode(text, place)
+            predictions.append(Prediction.read(record))
+        except ValueError as error:
+            raise ValueError(f"{file}:{text.count(chr(10), 0, place) + 1}: {error}") from None
+        place = end
+    return predictions

@@ -17,7 +17,7 @@ from saccade.errors import UsageError
 from saccade.metrics import ailments
 from saccade.search import Occluded, Options, Translator, occlude
 from saccade.see import Prediction
-from saccade.see.prediction import check_ending
+from saccade.see.prediction import VIEWED, check_ending
 from saccade.see.terminal import printable
 from saccade.train import load
 
@@ -125,7 +125,7 @@ def _write(
             if views.save is not None:
                 kept += found
     if views.save is not None and kept:
-        save_all(kept, views.save)
+        save_all(kept, views.save, views.view)
     return number
 
 
@@ -139,6 +139,8 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
         raise UsageError("--force: scores one target for one TEXT")
     if views.alignments and options.nbest > 1:
         raise UsageError("--alignments: of one output for each text; leave out --nbest, or use --json")
+    if options.nbest > 1 and (views.show or (views.save is not None and views.save.suffix.lower() != ".json")):
+        raise UsageError("--nbest: glances are shown of one output for each text; leave it out, or use --json")
     save = views.save
     if save is not None and len(texts) != 1 and save.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {save}: several fit into {' and '.join(SEVERAL)} only; give one for {save.suffix}")
@@ -162,7 +164,12 @@ class Views:
         save: Path | None,
         occlude: bool = False,
         inside: bool = False,
+        view: str | None = None,
     ) -> None:
+        if view is not None and not show and (save is None or save.suffix.lower() not in VIEWED):
+            raise UsageError(f"--view: is for --show, and for --save FILE with {' '.join(VIEWED)}")
+        if view is not None and save is not None and save.suffix.lower() not in VIEWED:
+            raise UsageError(f"--view: {save.suffix} holds every view")
         if inside and not as_json and (save is None or save.suffix.lower() not in INSIDE):
             raise UsageError(f"--inside: is shown by --json and --save FILE with {' or '.join(INSIDE)}")
         if as_json and (alignments or show or occlude):
@@ -170,7 +177,8 @@ class Views:
         if save is not None:
             check_ending(save)
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
-        self.occlude, self.inside = occlude, inside
+        self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
+        self.view = view
         self.look = as_json or alignments or show or occlude or save is not None
 
     def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
@@ -186,7 +194,7 @@ class Views:
         if self.show:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
-            print(prediction.drawn(colour, width), end="\n\n", file=out)
+            print(prediction.drawn(colour, width, self.view), end="\n\n", file=out)
 
 
 def _print_occluded(words: list[Occluded], out: TextIO) -> None:

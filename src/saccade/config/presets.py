@@ -48,6 +48,7 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     "transformer": _TRANSFORMER,
 }
 SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
+READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
@@ -74,7 +75,8 @@ class Amount:
         """About how often every pair will be seen."""
         if self.epochs is not None:
             return self.epochs
-        seen = self.steps * batch_tokens / 2 if self.steps else 60 * (self.minutes or 0) * SPEED[self.spelt]
+        speed = READING if self.spelt and self.pictures else SPEED[self.spelt]
+        seen = self.steps * batch_tokens / 2 if self.steps else 60 * (self.minutes or 0) * speed
         return seen / max(1, self.tokens)
 
 
@@ -145,6 +147,6 @@ def _see(settings: Settings, amount: Amount, family: Family, width: int | None) 
         model |= {"feed": True, "score": "scaled_dot"}
     rate = 1e-3 if family == "transformer" else 2e-3
     if amount.spelt:  # one text a picture: few tokens are many pictures, and no letter foretells the next
-        settings["train"] = {"batch_tokens": 300, "learning_rate": rate, "label_smoothing": 0.0}
+        settings["train"] = {"batch_tokens": 100, "learning_rate": 1e-3, "label_smoothing": 0.0}
     else:
         settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": FORGET}

@@ -190,20 +190,33 @@ def _clear(one: Thing, other: Thing) -> str | None:
 
 
 def _say(things: Sequence[Thing], chance: random.Random) -> str:
-    """One true sentence, in one of several phrasings."""
-    related = [(a, r, b) for a, b in itertools.permutations(things, 2) if (r := _clear(a, b))]
-    one, relation, other = chance.choice(related)
-    match chance.randrange(5):
+    """One true sentence, in one of several phrasings.
+
+    A sentence starts from what stands out, the largest thing (of equals the leftmost), and a list goes from left to
+    right: a speaker who named any thing at random would have to say how large it is before anyone could tell which is
+    meant, and nobody could look at what is meant.
+    """
+    one = min(things, key=_stands_out)
+    related = [(r, t) for t in things if t is not one and (r := _clear(one, t))]
+    phrasing = chance.randrange(5)
+    if phrasing == 4 or not related:
+        listed = [_a(t, chance) for t in sorted(things, key=lambda t: t.centre)]
+        return f"{NUMBERS[len(listed)]} things : {' , '.join(listed[:-1])} and {listed[-1]}"
+    relation, other = chance.choice(related)
+    match phrasing:
         case 0:
             return f"{_a(one, chance)} is {relation} {_a(other, chance)}"
         case 1:
             return f"there is {_a(one, chance)} {relation} {_a(other, chance)}"
         case 2:
             return f"the {_name(one, chance)} is {relation} the {_name(other, chance)}"
-        case 3:
-            return f"{_a(other, chance)} has {_a(one, chance)} {BESIDE[relation]}"
-    listed = [_a(t, chance) for t in sorted(things, key=lambda t: t.centre)]
-    return f"{NUMBERS[len(listed)]} things : {' , '.join(listed[:-1])} and {listed[-1]}"
+        case _:
+            return f"{_a(one, chance)} has {_a(other, chance)} {BESIDE[OPPOSITE[relation]]}"
+
+
+def _stands_out(thing: Thing) -> tuple[int, tuple[float, float]]:
+    """The lower, the more: first by size, then from the left."""
+    return -list(SIZES).index(thing.size), thing.centre
 
 
 def _name(thing: Thing, chance: random.Random) -> str:

@@ -1,6 +1,7 @@
 """Systems side by side on one test set: runs of ours, or what any other system wrote, as plain text."""
 
 import html
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from saccade.search import Options, Translator
 from saccade.see import Prediction
 from saccade.see.chart import Series, chart
 from saccade.see.page import sections, whole
+from saccade.see.views import view
 
 SHOWN = 8  # sentences of each kind
 FORCED = 200  # sentences on which attentions are compared
@@ -57,16 +59,15 @@ def of_run(name: str, translator: Translator, pairs: Sequence[Pair], options: Op
 
 
 def against(systems: Sequence[System]) -> list[Against]:
-    """Every system against the best, by bootstrap over the same sentences for both (Koehn 2004)."""
+    """Every pair of systems, the best first, by bootstrap over the same sentences for both (Koehn 2004)."""
     symbols = systems[0].report.symbols
     parts = [_parts(s.report, symbols) for s in systems]
     score = share if symbols else bleu_of
     totals = [score(p.sum(0)) for p in parts]
-    best = int(np.argmax(totals))
+    ranked = sorted(range(len(systems)), key=lambda i: -totals[i])
     return [
-        Against(systems[best].name, s.name, totals[best] - total, paired(parts[best], mine, score))
-        for i, (s, mine, total) in enumerate(zip(systems, parts, totals, strict=True))
-        if i != best
+        Against(systems[i].name, systems[j].name, totals[i] - totals[j], paired(parts[i], parts[j], score))
+        for i, j in itertools.combinations(ranked, 2)
     ]
 
 
@@ -77,21 +78,24 @@ def agreements(systems: Sequence[System], pairs: Sequence[Pair]) -> list[tuple[s
     """
     few = [(p.source, p.target) for p in pairs[:FORCED]]
     seen: list[tuple[str, list[NDArray[np.float32] | None]]] = [
-        (s.name, [p.word_weights() for p in s.translator.score_all(few)])
-        for s in systems
-        if s.translator is not None and not s.translator.reads_pictures
+        (s.name, [_looked(p) for p in s.translator.score_all(few)]) for s in systems if s.translator is not None
     ]
     found = []
     for i, (name, mine) in enumerate(seen):
         for other, theirs in seen[i + 1 :]:
             shared = [
-                float(np.minimum(_rows(a), _rows(b)).sum(-1).mean())
+                float(np.minimum(a, b).sum(-1).mean())
                 for a, b in zip(mine, theirs, strict=True)
                 if a is not None and b is not None and a.size and a.shape == b.shape
             ]
             if shared:
                 found.append((name, other, 100 * float(np.mean(shared))))
     return found
+
+
+def _looked(p: Prediction) -> NDArray[np.float32] | None:
+    """Where each word of a target looked: [words, words of the source], or [words, cells] of a picture."""
+    return None if p.weights is None or not p.weights.size else view(p, "words" if p.grid is None else "pieces").weights
 
 
 def comparison(systems: Sequence[System], pairs: Sequence[Pair], title: str) -> str:
@@ -128,13 +132,6 @@ def _parts(found: Report, symbols: bool) -> NDArray[np.float64]:
         for p, known in zip(found.predictions, found.references, strict=True)
     ]
     return np.array(rows).reshape(-1, 2)
-
-
-def _rows(weights: NDArray[np.float32]) -> NDArray[np.float64]:
-    """What falls on words, as shares of itself: the ends belong to none."""
-    w = weights.astype(np.float64)
-    total = w.sum(-1, keepdims=True)
-    return np.asarray(w / np.where(total > 0, total, 1.0))
 
 
 def _e(text: str) -> str:

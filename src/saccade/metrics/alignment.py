@@ -41,10 +41,10 @@ def agreement(found: Sequence[Collection[Link]], gold: Sequence[Gold]) -> Agreem
     return Agreement(100 * error, 100 * hits / links if links else 0.0, 100 * sure / wanted if wanted else 0.0)
 
 
-def read_gold(path: Path) -> list[Gold]:
+def read_gold(path: Path) -> tuple[list[Gold], int]:
     """A file with a line for each sentence: `i-j` for sure links, `ipj` (or `i?j`) for possible ones.
 
-    Words count from 0, as in Pharaoh's format, if any link of the file has a 0; else from 1.
+    Words count from 0, as in Pharaoh's format, if any link of the file has a 0; else from 1. Which, is returned too.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -58,10 +58,11 @@ def read_gold(path: Path) -> list[Gold]:
             raise ValueError(f"{path}:{number}: {wrong!r} is no link; expected i-j or ipj")
         rows.append([(int(m[1]), int(m[3]), m[2] == "-") for m in links if m is not None])
     first = 0 if any(0 in link[:2] for row in rows for link in row) else 1
-    return [
+    gold = [
         Gold(
             frozenset((i - first, j - first) for i, j, sure in row if sure),
             frozenset((i - first, j - first) for i, j, _ in row),
         )
         for row in rows
     ]
+    return gold, first

@@ -1,5 +1,7 @@
 """Encoders of pictures: pixels [B, 3, H, W] and true sizes [B, 2] → a Memory whose places are the cells of a grid."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -31,9 +33,11 @@ class ImageEncoder(nn.Module):
         )
         width = config.width if image.encoder == "patches" else image.channels
         self.project = nn.Linear(width, config.width)
-        down, across = (torch.linspace(-1, 1, n).unsqueeze(1) for n in self.grid)  # at first, straight lines
-        self.row = nn.Parameter(PLACES * (down * torch.randn(config.width)).unsqueeze(1))  # [h, 1, D]
-        self.column = nn.Parameter(PLACES * (across * torch.randn(config.width)).unsqueeze(0))  # [1, w, D]
+        down, across = (torch.linspace(-1, 1, n).unsqueeze(1) * torch.randn(config.width) for n in self.grid)
+        if image.wide:  # along a line of writing what matters is which is next, not how far to the right
+            across = waves(self.grid[1], config.width)
+        self.row = nn.Parameter(PLACES * down.unsqueeze(1))  # [h, 1, D]: at first, straight lines
+        self.column = nn.Parameter(PLACES * across.unsqueeze(0))  # [1, w, D]
         attentive = image.encoder == "attentive_cnn"
         self.itself = TransformerBlock(config.width, heads=4, dropout=config.dropout) if attentive else None
         self.norm = nn.LayerNorm(config.width)
@@ -62,6 +66,14 @@ class ImageEncoder(nn.Module):
         down, across = (torch.arange(n, device=sizes.device) * self.stride for n in self.grid)
         rows, columns = down < sizes[:, :1], across < sizes[:, 1:]  # [B, h], [B, w]
         return (rows.unsqueeze(2) & columns.unsqueeze(1)).flatten(1)
+
+
+def waves(count: int, width: int) -> Tensor:
+    """Places as sines and cosines [count, width], the shortest two cells long, the longest twice as long as all."""
+    lengths = 2 * count ** torch.linspace(0, 1, width // 2)  # [D/2]
+    turns = 2 * math.pi * torch.arange(count).unsqueeze(1) / lengths
+    both = torch.cat([turns.sin(), turns.cos()], 1)
+    return math.sqrt(2) * F.pad(both, (0, width % 2))
 
 
 class CNN(nn.Module):

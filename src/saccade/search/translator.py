@@ -19,7 +19,7 @@ from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
 from saccade.search.tree import Kept, branches
 from saccade.see import Prediction, Token
-from saccade.see.prediction import END
+from saccade.see.alignment import END
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them

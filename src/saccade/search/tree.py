@@ -8,7 +8,7 @@ from torch import Tensor
 
 from saccade.data import STOP
 from saccade.see import Branch
-from saccade.see.prediction import END
+from saccade.see.alignment import END
 
 
 class Kept(NamedTuple):

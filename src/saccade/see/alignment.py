@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Span = tuple[int, int]
+END = "∎"  # shown where the source ends and where writing stopped
 
 
 def words(text: str) -> list[Span]:

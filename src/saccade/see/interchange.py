@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.see.prediction import END, Prediction, Token
+from saccade.see.alignment import END
+from saccade.see.prediction import Prediction, Token
 
 BARS = " ||| "
 

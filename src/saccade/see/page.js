@@ -8,48 +8,48 @@
     if (className) made.className = className;
     return made;
   };
-  const label = (text) => {
-    const inner = element("bdi", text.trim() || "␣");
-    return inner;
-  };
+  const label = (text) => element("bdi", text.trim() || "␣");
+  const level = (w) => Math.min(LEVELS, Math.max(0, Math.round(LEVELS * w)));
   const entropy = (row) => row.reduce((sum, w) => (w > 0 ? sum - w * Math.log(w) : sum), 0);
 
-  // Everything that can be looked at: [name, {source, target, weights, pieces}]; pieces: the rows are what was written.
+  const mean = (matrices) => matrices[0].map((row, t) => row.map((_, n) =>
+    matrices.reduce((sum, m) => sum + m[t][n], 0) / matrices.length));
+
+  // Layers and heads by name: [[name, weights]].
+  const parts = (layers) => [
+    ...(layers.length > 1 ? [["mean of all layers", mean(layers.map(mean))]] : []),
+    ...layers.flatMap((heads, l) => [
+      [`layer ${l}, mean of its heads`, mean(heads)],
+      ...(heads.length > 1 ? heads.map((m, h) => [`layer ${l}, head ${h}`, m]) : []),
+    ]),
+  ];
+
+  // Everything that can be looked at: [name, {source, target, weights, and what is known of each row}].
   const views = (record) => {
     const [source, target] = [record.source_tokens, record.target_tokens].map((tokens) => tokens.map((t) => t.text));
-    const pieces = (weights) => ({ source, target, weights, pieces: true });
-    const cross = record.attention.cross;
-    const mean = (matrices) => matrices[0].map((row, t) => row.map((_, n) =>
-      matrices.reduce((sum, m) => sum + m[t][n], 0) / matrices.length));
+    const known = { p: record.log_probabilities.map(Math.exp), gates: record.gates || [], instead: record.runners_up || [], written: true };
+    const pieces = (weights) => ({ source, target, weights, ...known });
+    const { cross, encoder, decoder } = record.attention;
     const found = [["pieces", pieces(mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer]))]];
-    if (record.words && record.words.weights.length) found.push(["words", record.words]);
-    const each = (name, layers, view) => {
-      if (layers.length > 1) found.push([`${name}mean of all layers`, view(mean(layers.map(mean)))]);
-      layers.forEach((heads, l) => {
-        found.push([`${name}layer ${l}, mean of its heads`, view(mean(heads))]);
-        if (heads.length > 1) heads.forEach((m, h) => found.push([`${name}layer ${l}, head ${h}`, view(m)]));
-      });
-    };
+    if (record.words) found.push(["words", { ...record.words, written: true }]);
+    if (record.words && record.words.first) found.reverse();
+    const each = (name, layers, view) => found.push(...parts(layers).map(([which, weights]) => [name + which, view(weights)]));
     if (cross.length > 1 || cross[0].length > 1) each("", cross, pieces);
-    const { encoder, decoder } = record.attention;
     if (encoder) each("the source at itself: ", encoder, (weights) => ({ source, target: source, weights }));
     const before = ["START", ...target.slice(0, -1)];
     if (decoder) each("what was written at itself: ", decoder, (weights) => ({ ...pieces(weights), source: before }));
     return found;
   };
 
-  const draw = (table, view, record) => {
+  const draw = (table, view) => {
     const head = element("tr");
     head.append(element("td"));
-    for (const text of view.source) {
+    const gated = view.gates && view.gates.length;
+    const beside = view.written ? ["p", "entropy", ...(gated ? ["β"] : []), "instead"] : ["entropy"];
+    for (const text of [...view.source.map(label), ...beside.map((name) => document.createTextNode(name))]) {
       const cell = element("th");
       cell.scope = "col";
-      cell.append(label(text));
-      head.append(cell);
-    }
-    for (const text of view.pieces ? ["p", "entropy", ...(record.gates ? ["β"] : []), "instead"] : ["entropy"]) {
-      const cell = element("th", text);
-      cell.scope = "col";
+      cell.append(text);
       head.append(cell);
     }
     table.tHead.replaceChildren(head);
@@ -60,18 +60,39 @@
       name.append(label(text));
       row.append(name);
       for (const w of view.weights[t]) {
-        const cell = element("td", undefined, `w${Math.min(LEVELS, Math.max(0, Math.round(LEVELS * w)))}`);
+        const cell = element("td", undefined, `w${level(w)}`);
         cell.append(element("span", w.toFixed(2)));
         row.append(cell);
       }
-      const p = record.log_probabilities[t];
-      if (view.pieces) row.append(element("td", p === undefined ? "" : Math.exp(p).toFixed(2), "n"));
+      if (view.written) row.append(element("td", view.p.length ? view.p[t].toFixed(2) : "", "n"));
       row.append(element("td", entropy(view.weights[t]).toFixed(2), "n"));
-      if (view.pieces && record.gates) row.append(element("td", record.gates[t].toFixed(2), "n"));
-      const others = (record.runners_up || [])[t] || [];
-      if (view.pieces) row.append(element("td", others.map((o) => `${o.text.trim() || "␣"} ${o.probability.toFixed(2)}`).join(", "), "t"));
+      if (gated) row.append(element("td", view.gates[t].toFixed(2), "n"));
+      const others = (view.instead || [])[t] || [];
+      if (view.written) row.append(element("td", others.map((o) => `${o.text.trim() || "␣"} ${o.probability.toFixed(2)}`).join(", "), "t"));
       return row;
     }));
+  };
+
+  // The same picture by other weights, on one scale for all words.
+  const paint = (figures, weights) => {
+    const most = Math.max(1e-9, ...weights.flat());
+    figures.forEach((figure, t) => {
+      figure.querySelectorAll("rect").forEach((cell, n) => cell.setAttribute("class", `w${level(weights[t][n] / most)}`));
+      const told = figure.querySelector("small");
+      const [, , ...rest] = told.textContent.split(", ");
+      const peak = Math.max(...weights[t]) * weights[t].length;
+      told.textContent = [`${peak.toFixed(0)}× uniform`, `entropy ${entropy(weights[t]).toFixed(2)}`, ...rest].join(", ");
+    });
+  };
+
+  const choose = (controls, found, chosen) => {
+    const choice = element("select");
+    found.forEach(([name], i) => choice.append(new Option(name, String(i))));
+    const around = element("label", "shown: ");
+    around.append(choice);
+    controls.append(around);
+    choice.addEventListener("change", () => chosen(found[Number(choice.value)][1]));
+    return choice;
   };
 
   const steps = (box, rows) => {
@@ -91,27 +112,37 @@
     const section = document.getElementById(`p${number}`);
     const table = section.querySelector(".scroll table");
     const controls = section.querySelector(".controls");
-    if (table && controls && record.attention && record.attention.cross) {
+    const cross = record.attention && record.attention.cross;
+    if (table && controls && cross && !record.grid) {
       const found = views(record);
       if (found.length > 1) {
-        const choice = element("select");
-        found.forEach(([name], i) => choice.append(new Option(name, String(i))));
-        const around = element("label", "shown: ");
-        around.append(choice);
-        controls.append(around);
-        choice.addEventListener("change", () => draw(table, found[Number(choice.value)][1], record));
+        const choice = choose(controls, found, (view) => draw(table, view));
+        if (record.words) {
+          controls.append(element("span", "w: words or pieces", "score"));
+          section.addEventListener("keydown", (event) => {
+            if (event.key !== "w" || event.ctrlKey || event.metaKey || event.altKey) return;
+            const wanted = found[Number(choice.value)][0] === "words" ? "pieces" : "words";
+            choice.value = String(found.findIndex(([name]) => name === wanted));
+            choice.dispatchEvent(new Event("change"));
+            event.preventDefault();
+          });
+        }
       }
       steps(section.querySelector(".scroll"), () => [...table.tBodies[0].rows]);
     }
     const glances = section.querySelector(".glances");
     if (glances) {
-      const figures = [...glances.querySelectorAll("figure")];
+      const figures = [...glances.querySelectorAll("figure.glance")];
+      if (cross && (cross.length > 1 || cross[0].length > 1)) {
+        const usual = [["as usual", mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer])]];
+        choose(controls, [...usual, ...parts(cross)], (weights) => paint(figures, weights));
+      }
       const smooth = element("input");
       smooth.type = "checkbox";
       const around = element("label", " smooth (not what the model saw)");
       around.prepend(smooth);
       smooth.addEventListener("change", () => glances.classList.toggle("soft", smooth.checked));
-      glances.before(around);
+      controls.append(around);
       const enlarge = (figure) => figures.forEach((f) => f.classList.toggle("large", f === figure));
       figures.forEach((figure, i) => {
         for (const kind of ["focus", "mouseenter"]) figure.addEventListener(kind, () => enlarge(figure));

@@ -10,13 +10,14 @@ import hashlib
 import html
 import io
 import json
-import math
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from saccade.see.views import View, usual, view
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -75,13 +76,22 @@ def _told(p: "Prediction") -> dict[str, Any]:
     """What the script needs: the record, and the weights over words."""
     if p.weights is not None and p.weights.size > MOST_CELLS:
         return {"large": True}
-    words = p.word_weights()
     told = p.record()
     if sum(w.size for w in p.attention.values()) > MOST_NUMBERS:
         told["attention"] = {"cross": told["attention"]["cross"]}  # what is inside would make the page a burden
-    if words is not None:
-        rounded = np.round(words.astype(np.float64), 5).tolist()
-        told["words"] = {"source": p.source.split(), "target": p.text.split(), "weights": rounded}
+    if p.weights is None or not p.weights.size or p.grid is not None:
+        return told
+    shown = view(p, "words")
+    if shown.weights.shape != p.weights.shape:  # else every piece is a word
+        told["words"] = {
+            "source": shown.columns,
+            "target": shown.rows,
+            "weights": np.round(shown.weights.astype(np.float64), 5).tolist(),
+            "p": [round(x, 5) for x in shown.probabilities],
+            "gates": [round(x, 5) for x in shown.gates],
+            "instead": [[{"text": text, "probability": round(x, 5)} for text, x in row] for row in shown.instead],
+            "first": usual(p) == "words",
+        }
     return told
 
 
@@ -100,7 +110,7 @@ def _one(p: "Prediction", number: int) -> str:
         return f"{head}{_glances(p, number)}</section>"
     if p.weights.size > MOST_CELLS:
         return f"{head}{_image(p)}</section>"
-    return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(p)}</div></section>'
+    return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(view(p))}</div></section>'
 
 
 def _score(p: "Prediction") -> str:
@@ -119,14 +129,13 @@ def _said(p: "Prediction") -> str:
     return "".join(f'<p class="score">{html.escape(line)}</p>' for line in told)
 
 
-def _table(p: "Prediction") -> str:
-    assert p.weights is not None
-    columns = "".join(f'<th scope="col"><bdi>{_label(t.text)}</bdi></th>' for t in p.source_tokens)
+def _table(shown: View) -> str:
+    columns = "".join(f'<th scope="col"><bdi>{_label(c)}</bdi></th>' for c in shown.columns)
     rows = []
-    for i, (token, row) in enumerate(zip(p.target_tokens, p.weights.tolist(), strict=True)):
+    for i, (name, row) in enumerate(zip(shown.rows, shown.weights.tolist(), strict=True)):
         cells = "".join(f'<td class="w{_level(w)}"><span>{w:.2f}</span></td>' for w in row)
-        rows.append(f'<tr><th scope="row"><bdi>{_label(token.text)}</bdi></th>{cells}{_beside(p, i)}</tr>')
-    names = ("p", "entropy", *(["β"] if p.gates else []), "instead")
+        rows.append(f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th>{cells}{_beside(shown, i)}</tr>')
+    names = ("p", "entropy", *(["β"] if shown.gates else []), "instead")
     more = "".join(f'<th scope="col">{name}</th>' for name in names)
     return (
         "<table><caption>Rows: what was written. Columns: the source. The stronger the colour, the more it was looked "
@@ -135,22 +144,12 @@ def _table(p: "Prediction") -> str:
     )
 
 
-def _beside(p: "Prediction", i: int) -> str:
+def _beside(shown: View, i: int) -> str:
     """What stands beside a row: how likely the word was, how scattered its look, and what might have stood there."""
-    assert p.weights is not None
-    chance = f"{math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
-    others = ", ".join(f"{_label(text)} {share:.2f}" for text, share in p.runners_up[i]) if p.runners_up else ""
-    numbers = (chance, f"{_entropy(p.weights[i]):.2f}", *([f"{p.gates[i]:.2f}"] if p.gates else []))
+    chance = f"{shown.probabilities[i]:.2f}" if shown.probabilities else ""
+    others = ", ".join(f"{_label(text)} {share:.2f}" for text, share in shown.instead[i]) if shown.instead else ""
+    numbers = (chance, f"{shown.entropy(i):.2f}", *([f"{shown.gates[i]:.2f}"] if shown.gates else []))
     return "".join(f'<td class="n">{x}</td>' for x in numbers) + f'<td class="t">{others}</td>'
-
-
-def _gate(p: "Prediction", i: int) -> str:
-    return f", β {p.gates[i]:.2f}" if p.gates else ""
-
-
-def _entropy(weights: NDArray[np.float32]) -> float:
-    w = weights.astype(np.float64)
-    return float((w * -np.log(np.where(w > 0, w, 1.0))).sum() + 0.0)
 
 
 def _image(p: "Prediction") -> str:
@@ -172,37 +171,50 @@ def _image(p: "Prediction") -> str:
 
 
 def _glances(p: "Prediction", number: int) -> str:
-    """The picture once for each word, dark but for where the model looked: one scale for all words."""
+    """The picture as it was seen, and once for each word, dark but for where the model looked: one scale for all."""
     assert p.grid is not None
-    assert p.weights is not None
+    shown = view(p)
     rows, columns = p.grid
     height, width = (rows, columns) if p.picture is None else p.picture.shape[:2]
     across, down = p.cell_size()
-    most = max(1e-9, float(p.weights.max()))
+    most = max(1e-9, float(shown.weights.max()))
     cells = rows * columns
-    picture = ""
+    svg = f'<svg role="img" viewBox="0 0 {width} {height}" aria-label='
+    figures, table, defined, use = [], [], "", ""
     if p.picture is not None:
         href = f"data:image/png;base64,{_png(p.picture)}"
         picture = f'<image id="i{number}" href="{href}" width="{width}" height="{height}" preserveAspectRatio="none"/>'
-    defined = f'<svg class="defs" aria-hidden="true"><defs>{picture}</defs></svg>' if picture else ""
-    shown = []
-    for i, (token, weights) in enumerate(zip(p.target_tokens, p.weights, strict=True)):
+        defined = f'<svg class="defs" aria-hidden="true"><defs>{picture}</defs></svg>'
+        use = f'<use href="#i{number}"/>'
+        seen = "the picture as it was seen"
+        figures.append(f'<figure>{svg}"{seen}">{use}</svg><figcaption><small>{seen}</small></figcaption></figure>')
+    for i, (word, weights) in enumerate(zip(map(_label, shown.rows), shown.weights, strict=True)):
         boxes = "".join(
             _box(divmod(n, columns), (rows, columns), (down, across), _level(w / most))
             for n, w in enumerate(weights.tolist())
         )
         peak = divmod(int(weights.argmax()), columns)
-        chance = f", p {math.exp(p.log_probabilities[i]):.2f}" if i < len(p.log_probabilities) else ""
-        told = f"{float(weights.max()) * cells:.0f}× uniform, entropy {_entropy(weights):.2f}{_gate(p, i)}{chance}"
-        word = _label(token.text)
-        use = f'<use href="#i{number}"/>' if picture else ""
-        shown.append(
-            f'<figure tabindex="0"><svg role="img" viewBox="0 0 {width} {height}" aria-label="{word}: looks most at '
-            f'row {peak[0] + 1}, column {peak[1] + 1} of {rows} by {columns}">{use}<g class="dark">{boxes}</g></svg>'
-            f"<figcaption><bdi>{word}</bdi><small>{told}</small></figcaption></figure>"
+        where = f"row {peak[0] + 1}, column {peak[1] + 1} of {rows} by {columns}"
+        told = [f"{float(weights.max()) * cells:.0f}× uniform", f"entropy {shown.entropy(i):.2f}"]
+        told += [f"β {shown.gates[i]:.2f}"] if shown.gates else []
+        told += [f"p {shown.probabilities[i]:.2f}"] if shown.probabilities else []
+        figures.append(
+            f'<figure class="glance" tabindex="0">{svg}"{word}: looks most at {where}">{use}<g class="dark">{boxes}</g>'
+            f"</svg><figcaption><bdi>{word}</bdi><small>{', '.join(told)}</small></figcaption></figure>"
+        )
+        table.append(
+            f'<tr><th scope="row"><bdi>{word}</bdi></th><td class="t">{where}</td>'
+            f'<td class="t">{float(weights.max()):.2f}</td>{_beside(shown, i)}</tr>'
         )
     scale = f"Bright is where it looked; white would be {most * cells:.0f} times what looking everywhere alike gives."
-    return f'{defined}<p class="score">{scale}</p><div class="glances">{"".join(shown)}</div>'
+    names = ("word", "looks most at", "with", "p", "entropy", *(["β"] if shown.gates else []), "instead")
+    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return (
+        f'{defined}<p class="score scale">{scale}</p><div class="controls"></div>'
+        f'<div class="glances">{"".join(figures)}</div><details><summary>As a table</summary>'
+        f'<div class="scroll" tabindex="0"><table class="plain"><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(table)}</tbody></table></div></details>"
+    )
 
 
 def _box(place: tuple[int, int], grid: tuple[int, int], cell: tuple[float, float], level: int) -> str:

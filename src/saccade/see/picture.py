@@ -2,12 +2,14 @@
 
 import io
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from saccade.see.prediction import Prediction
 from saccade.see.terminal import printable
+from saccade.see.views import LEAST, Others, View, view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +26,7 @@ FONTS = [  # the first of these that has a character draws it
 ]
 
 
-def picture(prediction: Prediction, kind: str) -> bytes:
+def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes:
     """PNG, SVG or PDF of the weights [T, N]."""
     import matplotlib as mpl  # noqa: PLC0415  (half a second, only where a picture is drawn)
 
@@ -32,11 +34,12 @@ def picture(prediction: Prediction, kind: str) -> bytes:
         raise ValueError("the source is empty: there is nothing to draw")
     if prediction.weights is None:
         raise ValueError("there is no attention to draw")
-    if max(prediction.weights.shape) > MOST_SIDE and prediction.grid is None:
-        rows, columns = prediction.weights.shape
+    shown = view(prediction, name)
+    if max(shown.weights.shape) > MOST_SIDE and shown.columns:
+        rows, columns = shown.weights.shape
         raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")
-    texts = [t.text for t in (*prediction.source_tokens, *prediction.target_tokens)]
-    families, missing = fonts_for("".join(map(_label, texts)))
+    others = [_instead(row) for row in shown.instead]
+    families, missing = fonts_for("".join(map(_label, (*shown.columns, *shown.rows, *others))))
     if missing and kind != "svg":  # whose text stays text: the reader's fonts draw it
         told = "".join(missing[:10]) + ("…" if len(missing) > 10 else "")
         warnings.warn(
@@ -47,7 +50,7 @@ def picture(prediction: Prediction, kind: str) -> bytes:
     settings: Any = {"font.family": families, "svg.fonttype": "none"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure = _heatmap(prediction) if prediction.grid is None else _overlay(prediction)
+        figure = _heatmap(shown) if shown.columns else _overlay(prediction, shown)
         out = io.BytesIO()
         figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()
@@ -72,36 +75,55 @@ def fonts_for(text: str) -> tuple[list[str], list[str]]:
     return families or ["sans-serif"], [chr(c) for c in sorted(wanted)]
 
 
-def _heatmap(prediction: Prediction) -> "Figure":
-    """The weights [T, N]."""
+def _heatmap(shown: View) -> "Figure":
+    """The weights, and beside each row how likely it was, how scattered its look, and what might have stood there."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
-    assert prediction.weights is not None
-    rows, columns = prediction.weights.shape
-    figure = Figure(figsize=(1.5 + 0.32 * columns, 1.2 + 0.32 * rows), layout="constrained")
+    rows, columns = shown.weights.shape
+    told = [_told(shown, t) for t in range(rows)]
+    figure = Figure(
+        figsize=(1.5 + 0.32 * columns + 0.075 * max(map(len, told)), 1.2 + 0.32 * rows), layout="constrained"
+    )
     axes = figure.add_subplot()
-    axes.imshow(prediction.weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
-    axes.set_xticks(range(columns), [_label(t.text) for t in prediction.source_tokens], rotation=90)
-    axes.set_yticks(range(rows), [_label(t.text) for t in prediction.target_tokens])
+    axes.imshow(shown.weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    axes.set_xticks(range(columns), [_label(c) for c in shown.columns], rotation=90)
+    axes.set_yticks(range(rows), [_label(r) for r in shown.rows])
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
+    beside = axes.secondary_yaxis("right")
+    beside.set_yticks(range(rows), told, fontsize=8)
+    beside.tick_params(length=0)
     return figure
 
 
-def _overlay(prediction: Prediction) -> "Figure":
+def _told(shown: View, t: int) -> str:
+    """How likely a row was, the entropy of its look, β, and what might have stood there."""
+    told = [f"p {shown.probabilities[t]:.2f}"] if shown.probabilities else []
+    told.append(f"H {shown.entropy(t):.2f}")
+    if shown.gates:
+        told.append(f"β {shown.gates[t]:.2f}")
+    if shown.instead:
+        told.append(_label(_instead(shown.instead[t])))
+    return "  ".join(told)
+
+
+def _instead(others: Others) -> str:
+    return ", ".join(f"{text.strip() or '␣'} {share:.2f}" for text, share in others[:2] if share >= LEAST)
+
+
+def _overlay(prediction: Prediction, shown: View) -> "Figure":
     """The picture once for each word, dark but for where the model looked: the true grid, one scale for all words."""
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     assert prediction.grid is not None
-    assert prediction.weights is not None
     if prediction.picture is None:
         raise ValueError("the record of a prediction has no picture to draw upon; give the picture to the model again")
     height, width = prediction.picture.shape[:2]
-    grids = prediction.weights.reshape(-1, *prediction.grid)
+    grids = shown.weights.reshape(-1, *prediction.grid)
     most, cells = max(1e-9, float(grids.max())), grids[0].size
     columns = min(5, len(grids) + 1)
     rows = -(-(len(grids) + 1) // columns)
-    shape = (2.2 * columns, rows * (0.5 + 2.2 * height / width))
+    shape = (2.2 * columns, rows * (0.65 + 2.2 * height / width))
     figure = Figure(figsize=shape, layout="constrained")
     for i in range(rows * columns):
         axes = figure.add_subplot(rows, columns, i + 1)
@@ -117,10 +139,8 @@ def _overlay(prediction: Prediction) -> "Figure":
         reach = (0, across * prediction.grid[1], down * prediction.grid[0], 0)  # the last cells may lie half outside
         axes.imshow(dark, extent=reach, interpolation="nearest")
         axes.set(xlim=(0, width), ylim=(height, 0))
-        told = f"{float(grids[i - 1].max()) * cells:.0f}× uniform"
-        if prediction.gates:
-            told += f", β {prediction.gates[i - 1]:.2f}"
-        axes.set_title(f"{_label(prediction.target_tokens[i - 1].text)}\n{told}", fontsize=9)
+        told = f"{float(grids[i - 1].max()) * cells:.0f}× uniform, {_told(replace(shown, instead=()), i - 1)}"
+        axes.set_title(f"{_label(shown.rows[i - 1])}\n{told}", fontsize=8)
     return figure
 
 

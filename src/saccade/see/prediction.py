@@ -19,10 +19,10 @@ from saccade.errors import unknown
 from saccade.see.alignment import Span, align, merge
 
 VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
-END = "∎"  # shown where the source ends and where writing stopped
 
 
 ENDINGS = (".json", ".csv", ".txt", ".soft", ".html", ".png", ".svg", ".pdf")
+VIEWED = (".csv", ".txt", ".png", ".svg", ".pdf")  # which show one view of it
 
 
 class Token(NamedTuple):
@@ -215,34 +215,40 @@ class Prediction:
         if not all(isinstance(x, int | float) for x in (self.score, *self.log_probabilities, *self.gates)):
             raise TypeError("score and probabilities must be numbers")
 
-    def save(self, path: Path | str) -> None:
-        """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf."""
+    def save(self, path: Path | str, view: str | None = None) -> None:
+        """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf.
+
+        `view` says which glances a .csv, a .txt or a picture shows: words, pieces, mean, LAYER, LAYER.HEAD, or with
+        encoder: or decoder: before it. The others hold them all.
+        """
         path = Path(path)
+        if view is not None and path.suffix.lower() not in VIEWED:
+            raise ValueError(f"view: is for {' '.join(VIEWED)}; {path.suffix} holds every view")
         match kind := check_ending(path):  # all of it is made before the file is touched
             case ".json":
                 content = (json.dumps(self.record(), ensure_ascii=False) + "\n").encode()
             case ".csv":
-                content = self._table().encode()
+                content = self._table(view).encode()
             case ".txt":
-                content = (self.drawn(colour=False) + "\n").encode()
+                content = (self.drawn(colour=False, view=view) + "\n").encode()
             case ".soft":
                 content = self._soft().encode()
             case ".html":
                 content = self._page().encode()
             case _:
-                content = self._picture(kind[1:])
+                content = self._picture(kind[1:], view)
         path.write_bytes(content)
 
-    def show(self) -> None:
-        """Draws a heatmap in the terminal."""
+    def show(self, view: str | None = None) -> None:
+        """Draws a heatmap in the terminal; `view` as for `save`."""
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        sys.stdout.write(self.drawn(colour, shutil.get_terminal_size((100, 24)).columns) + "\n")
+        sys.stdout.write(self.drawn(colour, shutil.get_terminal_size((100, 24)).columns, view) + "\n")
 
-    def drawn(self, colour: bool = True, width: int = 80) -> str:
+    def drawn(self, colour: bool = True, width: int = 80, view: str | None = None) -> str:
         """The heatmap that a terminal shows."""
         from saccade.see.terminal import heatmap  # noqa: PLC0415  (views know predictions, not the other way round)
 
-        return heatmap(self, colour, width)
+        return heatmap(self, colour, width, view)
 
     def _repr_html_(self) -> str:
         """How it draws itself in a notebook: the page, in a frame of its own, so that several do not meet."""
@@ -263,20 +269,25 @@ class Prediction:
 
         return write_soft([self])
 
-    def _picture(self, kind: str) -> bytes:
+    def _picture(self, kind: str, view: str | None) -> bytes:
         from saccade.see.picture import picture  # noqa: PLC0415
 
-        return picture(self, kind)
+        return picture(self, kind, view)
 
-    def _table(self) -> str:
+    def _table(self, name: str | None) -> str:
         """The weights with their tokens: the first row is the source, the first column what was written."""
+        from saccade.see.views import view  # noqa: PLC0415
+
         out = io.StringIO()
         writer = csv.writer(out)
+        if self.weights is None:
+            writer.writerows([["", *(t.text for t in self.source_tokens)], *([t.text] for t in self.target_tokens)])
+            return out.getvalue()
+        shown = view(self, name or "pieces")
         cells = [f"{r},{c}" for r in range(self.grid[0]) for c in range(self.grid[1])] if self.grid else []
-        writer.writerow(["", *(cells or (t.text for t in self.source_tokens))])
-        for i, token in enumerate(self.target_tokens):
-            row = [] if self.weights is None else [f"{w:.6g}" for w in self.weights[i]]
-            writer.writerow([token.text, *row])
+        writer.writerow(["", *(cells or shown.columns)])
+        for row, weights in zip(shown.rows, shown.weights, strict=True):
+            writer.writerow([row, *(f"{w:.6g}" for w in weights)])
         return out.getvalue()
 
 

@@ -3,25 +3,27 @@
 import unicodedata
 from typing import TYPE_CHECKING
 
+from saccade.see.views import LEAST, View, view
+
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
 
 SHADES = " ·░▒▓█"
 EDGES = (0.05, 0.15, 0.35, 0.6, 0.85)  # weights at which a cell grows darker
+JOINERS = "\u200c\u200d"  # as in Persian, in the scripts of India, and in emoji
 COLOURS = (236, 238, 24, 31, 38, 51)  # of 256, from dim grey to bright cyan
 
 
-def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> str:
-    """Rows are the tokens that were written, columns those of the source, in slices that fit the width."""
-    weights = prediction.weights
+def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80, name: str | None = None) -> str:
+    """Rows are what was written, columns the source, in slices that fit the width; the last tells more of each row."""
     if not prediction.source.strip():
         return "(an empty text)"
-    if weights is None:
+    if prediction.weights is None:
         return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
-    if prediction.grid is not None:
-        return _glances(prediction, colour, width)
-    columns = [_cell(t.text) for t in prediction.source_tokens]
-    rows = [_cell(t.text) for t in prediction.target_tokens]
+    shown = view(prediction, name)
+    if not shown.columns:
+        return _glances(prediction, shown, colour, width)
+    columns, rows = [_cell(c) for c in shown.columns], [_cell(r) for r in shown.rows]
     margin = min(16, max((_width(r) for r in rows), default=0))
     blocks: list[list[int]] = [[]]
     room = width - margin - 1
@@ -29,33 +31,56 @@ def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80) -> s
         if blocks[-1] and sum(max(2, _width(columns[m])) + 1 for m in blocks[-1]) + _width(label) + 1 > room:
             blocks.append([])
         blocks[-1].append(n)
+    titles, beside = _beside(shown)
     lines = []
     for block in blocks:
-        lines.append(" " * (margin + 1) + " ".join(_pad(columns[n], max(2, _width(columns[n]))) for n in block))
+        head = " ".join(_pad(columns[n], max(2, _width(columns[n]))) for n in block)
+        taken = _width(head) + margin + 1
+        more = titles if block is blocks[-1] and taken + max(map(_width, beside), default=0) < width else ""
+        lines.append(" " * (margin + 1) + head + more)
         for t, label in enumerate(rows):
-            cells = (_shade(float(weights[t, n]), max(2, _width(columns[n])), colour) for n in block)
-            lines.append(f"{_pad(label, margin, right=True)} " + " ".join(cells))
+            cells = (_shade(float(shown.weights[t, n]), max(2, _width(columns[n])), colour) for n in block)
+            lines.append(f"{_pad(label, margin, right=True)} " + " ".join(cells) + (beside[t] if more else ""))
         lines.append("")
+    if not more:
+        told = zip(rows, beside, strict=True)
+        lines += [" " * margin + titles, *(_pad(r, margin, right=True) + b for r, b in told), ""]
     return "\n".join(line.rstrip() for line in lines[:-1])
 
 
-def _glances(prediction: "Prediction", colour: bool, width: int) -> str:
+def _beside(shown: View) -> tuple[str, list[str]]:
+    """How likely each row was, how scattered its look in nats, β, and what might have stood there: a title and a line
+    for each row.
+    """
+    titles = ("   p  " if shown.probabilities else "") + " entropy" + ("   β  " if shown.gates else "")
+    lines = []
+    for t in range(len(shown.rows)):
+        line = f"  {shown.probabilities[t]:.2f}" if shown.probabilities else ""
+        line += f"    {shown.entropy(t):4.2f}" + (f"  {shown.gates[t]:.2f}" if shown.gates else "")
+        if shown.instead and shown.instead[t] and shown.instead[t][0][1] >= LEAST:
+            text, share = shown.instead[t][0]
+            line += f"  {_cell(text)} {share:.2f}"
+        lines.append(line)
+    return titles + ("  instead" if shown.instead else ""), lines
+
+
+def _glances(prediction: "Prediction", shown: View, colour: bool, width: int) -> str:
     """The grid of a picture for each word, side by side: dark where the model looked, on one scale for all words."""
     assert prediction.grid is not None
-    assert prediction.weights is not None
     rows, columns = prediction.grid
-    across = max(2 * columns, 8)
+    across = max(2 * columns, 12)
     each = max(1, (width + 2) // (across + 2))
     lines = []
-    words = list(zip(prediction.target_tokens, prediction.weights.reshape(-1, rows, columns), strict=True))
-    most = max(1e-9, float(prediction.weights.max()))
+    words = list(enumerate(zip(shown.rows, shown.weights.reshape(-1, rows, columns), strict=True)))
+    most = max(1e-9, float(shown.weights.max(initial=0)))
     for start in range(0, len(words), each):
         some = words[start : start + each]
-        lines.append("  ".join(_pad(_cell(token.text), across) for token, _ in some))
+        lines.append("  ".join(_pad(_cell(word), across) for _, (word, _) in some))
         for r in range(rows):
-            cells = ("".join(_shade(float(w) / most, 2, colour) for w in grid[r]) for _, grid in some)
+            cells = ("".join(_shade(float(w) / most, 2, colour) for w in grid[r]) for _, (_, grid) in some)
             lines.append("  ".join(cell + " " * (across - 2 * columns) for cell in cells))
-        lines.append("")
+        told = (f"{shown.probabilities[t]:.2f} H {shown.entropy(t):.2f}" for t, _ in some if shown.probabilities)
+        lines += ["  ".join(_pad(f"p {x}", across) for x in told), ""]
     return "\n".join(line.rstrip() for line in lines[:-1])
 
 
@@ -66,8 +91,9 @@ def _shade(weight: float, width: int, colour: bool) -> str:
 
 
 def printable(text: str) -> str:
-    """No control character, no lone direction mark reaches the terminal."""
-    return "".join("�" if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text)
+    """No control character, no lone direction mark reaches the terminal; what joins letters is part of the writing."""
+    bad = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join("�" if unicodedata.category(c) in bad and c not in JOINERS else c for c in text)
 
 
 def _cell(text: str) -> str:
@@ -78,8 +104,18 @@ def _cell(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal that a text takes: wide characters take two, marks upon others none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    """Columns of a terminal that a text takes: wide characters take two; marks, joiners and the vowels and finals of a
+    Hangul syllable that is spelt out stand upon others.
+    """
+    none = ("Mn", "Me", "Cf")
+    return sum(
+        0
+        if unicodedata.category(c) in none or 0x1160 <= ord(c) <= 0x11FF
+        else 2
+        if unicodedata.east_asian_width(c) in "WF"
+        else 1
+        for c in text
+    )
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:
