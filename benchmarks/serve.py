@@ -98,9 +98,11 @@ def main() -> None:
         told = ", ".join(f"{r:.2f}" for r in ratios)
         print(f"32 clients against batches of 32: {statistics.median(ratios):.2f} of the throughput ({told})")
         if asked.soak:
-            first = memory(service.pid)
-            asyncio.run(load(url, sentences, 32, 60 * asked.soak))
-            print(f"memory: {first:.0f} MB before, {memory(service.pid):.0f} MB after {asked.soak:g} minutes")
+            grown = [memory(service.pid)]
+            for _ in range(10):
+                asyncio.run(load(url, sentences, 32, 6 * asked.soak))
+                grown.append(memory(service.pid))
+            print(f"memory in {asked.soak:g} minutes with 32 clients, MB: {' '.join(f'{m:.0f}' for m in grown)}")
     finally:
         service.terminate()
         service.wait(60)

@@ -2,16 +2,16 @@
 
 import html
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from saccade.lab.bench import Bench
-from saccade.lab.book import NAMES, claim_of, notebook, page, run_claim, write_index
+from saccade.lab.book import NAMES, claim_of, notebook, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
-
-TRAINED = [name for name in NAMES if claim_of(name).minutes > 2]
 
 
 @pytest.fixture(autouse=True)
@@ -23,19 +23,48 @@ def one_thread():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_claim_still_points_the_same_way(tmp_path, name):
+def test_every_claim_still_points_the_same_way(tmp_path, monkeypatch, name):
+    """By its notebook, cell by cell, as a student would; then its pages, from the same figures."""
+    monkeypatch.chdir(tmp_path)
+    shown: list[str] = []
+    for module in ("IPython", "IPython.display"):  # what draws in a notebook, in none
+        monkeypatch.setitem(sys.modules, module, SimpleNamespace(HTML=shown.append))
     claim = claim_of(name)
-    assert claim.name == name
-    record = run_claim(claim, Bench(tmp_path, quick=True))
-    assert record["verdict"] == "holds"
-    assert {"claim", "verdict", "rule", "figures", "seeds"} <= json.loads(
-        (tmp_path / f"{name}.json").read_text()
-    ).keys()
+    cells: dict = {"__name__": "notebook"}
+    for cell in notebook(claim)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), cells)
+    assert str(cells["judge"](cells["figures"])) == "holds"
+    assert "<svg" in html.unescape(shown[-1])
+
+    record = publish(claim, Bench(tmp_path, quick=True), cells["figures"])
+    assert (claim.name, record["verdict"]) == (name, "holds")
+    written = json.loads((tmp_path / f"{name}.json").read_text())
+    assert {"claim", "verdict", "rule", "figures", "seeds"} <= written.keys()
     for language in ("en", "ko"):
-        shown = page(claim, record, language)
-        assert f'<html lang="{language}">' in shown
-        assert shown.count("<svg") == len(claim.charts)
-        assert html.escape(getattr(claim.rule, language)) in shown
+        drawn = page(claim, record, language)
+        assert f'<html lang="{language}">' in drawn
+        assert drawn.count("<svg") == len(claim.charts)
+        assert html.escape(getattr(claim.rule, language)) in drawn
+
+
+def test_an_interrupted_claim_goes_on_where_it_was(tmp_path, monkeypatch):
+    claim, learned, real = claim_of("bottleneck"), [], Bench.learn
+
+    def learn(self, pairs, settings, seed, steps):
+        if len(learned) == 1:
+            raise KeyboardInterrupt
+        learned.append(settings)
+        return real(self, pairs, settings, seed, 3)
+
+    monkeypatch.setattr(Bench, "learn", learn)
+    with pytest.raises(KeyboardInterrupt):
+        run_claim(claim, Bench(tmp_path, quick=True))
+    assert not (tmp_path / "bottleneck.json").exists()
+    monkeypatch.setattr(Bench, "learn", lambda *given: (learned.append(given[2]), real(*given[:-1], 3))[1])
+    run_claim(claim, Bench(tmp_path, quick=True))
+    assert len(learned) == 2  # with attention and without: each once
+    assert (tmp_path / "bottleneck.json").exists()
 
 
 def test_figures_are_measured_once(tmp_path):
@@ -65,18 +94,6 @@ def test_a_verdict_is_what_the_figures_say():
     assert told([(100, 10), (100, 15)], [(90, 20), (80, 30)]) is Verdict.FAILS
     with pytest.raises(ValueError, match="nothing was measured"):
         above(values([], "right"), [1.0])
-
-
-@pytest.mark.parametrize("name", ["scaling", "dictionary", "bridge"])
-def test_a_notebook_runs(tmp_path, monkeypatch, name):
-    """Its cells one after the other, as a student would; the last one draws, which needs a notebook."""
-    monkeypatch.chdir(tmp_path)
-    cells = ["".join(c["source"]) for c in notebook(claim_of(name))["cells"] if c["cell_type"] == "code"]
-    names: dict = {"__name__": "notebook"}
-    for cell in cells[:-1]:
-        exec(cell, names)
-    assert str(names["judge"](names["figures"])) == "holds"
-    compile(cells[-1], "last cell", "exec")
 
 
 def test_the_book_has_an_index_in_both_languages(tmp_path):

@@ -212,8 +212,15 @@ def test_a_source_of_two_thousand_tokens_is_still_a_picture(open_page):
     cross = np.full((1, 1, 40, 2000), 1 / 2000, dtype=np.float32)
     long = Prediction("x", "y", -1.0, tokens, tokens[:40], (), cross, 0)
     tab = open_page([long, Prediction("", "", 0.0), Prediction("a", "b", -1.0)])
-    assert tab.locator("#p0 img").count() == 1
-    assert tab.locator("#p0 tbody tr").count() == 40
+    picture = tab.locator("#p0 img")
+    assert picture.evaluate("e => [e.naturalWidth, e.naturalHeight]") == [2000, 40]
+    column, whole = tab.locator("#p0 .large thead bdi").nth(7).bounding_box(), picture.bounding_box()
+    assert column["x"] - whole["x"] == pytest.approx(7 * whole["width"] / 2000, abs=1)  # labels stand over their cells
+    row = tab.locator("#p0 .large tbody bdi").nth(30).bounding_box()
+    assert row["y"] - whole["y"] == pytest.approx(30 * whole["height"] / 40, abs=1)
+    tab.locator("#p0 .scroll").first.evaluate("e => { e.scrollLeft = 9000; }")
+    assert tab.locator("#p0 .large tbody bdi").first.bounding_box()["x"] >= 0  # and stay
+    assert tab.locator("#p0 details tbody tr").count() == 40
     assert "no attention" in tab.locator("#p2").inner_text()
 
 

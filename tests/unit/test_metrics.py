@@ -113,3 +113,11 @@ def test_long_rows_of_symbols_are_not_searched_for_shifts():
     wanted = [[" ".join(chance.choices("abcdef", k=60))] for _ in said]
     assert "ter" not in report(said, wanted, symbols=True).scores
     assert "ter" in report(said[:1], [["a b"]], symbols=False).scores
+
+
+def test_every_score_of_a_report_has_an_interval_around_it():
+    said = [Prediction("w", "the cat sat" if i % 3 else "a dog sat there", -1) for i in range(60)]
+    found = report(said, [["the cat sat"]] * 60, symbols=False)
+    for name in ("bleu", "chrf", "ter", "exact", "wer", "per", "cer"):
+        low, high = found.intervals[name]
+        assert low < found.scores[name] < high, name

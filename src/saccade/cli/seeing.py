@@ -21,7 +21,7 @@ def see_command(file: Path, pairs: Source | None, save: Path | None, view: str |
         check_ending(save)
     predictions = _read(file, pairs)
     for number, p in enumerate(predictions, 1):
-        for what in [] if p.weights is None else ailments(p.weights):
+        for what in [] if p.weights is None or pairs is not None else ailments(p.weights):  # links need not add up
             say(f"sentence {number}: {what}")
     if save is None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -21,6 +21,8 @@ from saccade.metrics import (
 )
 from saccade.search import Translator
 from saccade.see import Prediction
+from saccade.see.alignment import END
+from saccade.see.views import view
 
 THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 COMMON = 20  # of the commonest words, which often match nothing in particular
@@ -122,13 +124,13 @@ def health(predictions: Sequence[Prediction]) -> Health | None:
     sentences, wrong = [], Counter[str]()
     for p in looked:
         assert p.weights is not None
-        rows = entropy(p.weights)
-        for token, value in zip(p.target_tokens, rows.tolist(), strict=True):
-            start, end = token.span
-            if start == end:
+        shown = view(p)  # of words, where the model cuts them into pieces
+        rows = entropy(shown.weights)
+        for word, value in zip(shown.rows, rows.tolist(), strict=True):
+            if word == END:
                 ends.append(value)
             else:
-                by_word[token.text.strip() or "␣"].append(value)
+                by_word[word.strip() or "␣"].append(value)
         sentences.append((float(rows.mean()), p))
         wrong.update(ailments(p.weights))
     common = sorted(by_word, key=lambda word: -len(by_word[word]))[:COMMON]
@@ -139,7 +141,7 @@ def health(predictions: Sequence[Prediction]) -> Health | None:
         classes["the end"] = ends
     weights = [p.weights for p in looked if p.weights is not None]
     figures = {
-        "entropy": float(np.mean([e for e, _ in sentences])),
+        "entropy": float(np.mean([*itertools.chain(*by_word.values()), *ends])),  # of a word
         "coverage_deviation": float(np.mean([coverage_deviation(w) for w in weights])),
         "absentminded_out": float(np.mean([absentminded_out(w) for w in weights])),
         "absentminded_in": float(np.mean([absentminded_in(w) for w in weights])),

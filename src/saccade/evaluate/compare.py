@@ -107,7 +107,7 @@ def comparison(systems: Sequence[System], pairs: Sequence[Pair], title: str) -> 
         if alike := agreements(systems, pairs):
             rows = "".join(f"<tr><th>{_e(a)} and {_e(b)}</th><td class=n>{x:.1f}</td></tr>" for a, b, x in alike)
             head = "<caption>Attention that two share, in percent, when both write the reference</caption>"
-            parts.append(f'<table class="plain">{head}<tbody>{rows}</tbody></table>'.replace("class=n", 'class="n"'))
+            parts.append(_plain(f"{head}<tbody>{rows}</tbody>".replace("class=n", 'class="n"')))
     parts.append(_by_length(systems))
     parts.append(_learning(systems))
     chosen, labels, told = _sentences(systems)
@@ -151,11 +151,9 @@ def _scores(systems: Sequence[System]) -> str:
         rows.append(f'<tr><th scope="row">{_e(name)}</th>{"".join(cells)}</tr>')
     signed = "".join(f"<li>{_e(name)}: {_e(text)}</li>" for name, text in systems[0].report.signatures.items())
     count = systems[0].report.counts["sources"]
-    return (
-        f'<table class="plain"><caption>In percent, of {count:,} sources; small: the middle 95% of test sets like '
-        "this one</caption>"
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table><ul>{signed}</ul>"
-    )
+    told = f"In percent, of {count:,} sources; small: the middle 95% of test sets like this one"
+    table = f"<caption>{told}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f"{_plain(table)}<ul>{signed}</ul>"
 
 
 def _differences(found: Sequence[Against], what: str) -> str:
@@ -164,11 +162,16 @@ def _differences(found: Sequence[Against], what: str) -> str:
         f'<td class="n">{likely(a.chance)}</td></tr>'
         for a in found
     )
-    return (
-        f'<table class="plain"><caption>Paired bootstrap of {what}</caption><thead><tr><td></td>'
+    return _plain(
+        f"<caption>Paired bootstrap of {what}</caption><thead><tr><td></td>"
         '<th scope="col">difference</th><th scope="col">p</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>"
+        f"<tbody>{rows}</tbody>"
     )
+
+
+def _plain(table: str) -> str:
+    """A table of figures, which scrolls where there is too little room."""
+    return f'<div class="scroll" tabindex="0"><table class="plain">{table}</table></div>'
 
 
 def likely(chance: float) -> str:
@@ -191,10 +194,8 @@ def _by_length(systems: Sequence[System]) -> str:
             middle = [(b.first + b.last) / 2 for b in buckets]
             curves.append(Series(s.name, middle, [getattr(b, name) for b in buckets], low, high))
         charts.append(chart(curves, f"{unit} in the source", shown))
-    return (
-        f"<h2>By length</h2>{''.join(charts)}"
-        f'<table class="plain"><caption>How many sources of each length</caption><tbody>{counts}</tbody></table>'
-    )
+    table = f"<caption>How many sources of each length</caption><tbody>{counts}</tbody>"
+    return f"<h2>By length</h2>{''.join(charts)}{_plain(table)}"
 
 
 def _learning(systems: Sequence[System]) -> str:

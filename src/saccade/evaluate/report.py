@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 
 from saccade.data import Pair
 from saccade.evaluate.scenes import is_scene, scene_scores
-from saccade.metrics import bleu_of, bleu_parts, caption_scores, confusions, edits, interval, plain, text_scores
+from saccade.metrics import (
+    SAMPLES,
+    bleu_of,
+    bleu_parts,
+    caption_scores,
+    confusions,
+    edits,
+    interval,
+    plain,
+    text_scores,
+)
 from saccade.search import Options, Translator
 from saccade.see import Prediction
 
@@ -118,11 +128,13 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
     }
     longest = max((len(text.split()) for text in [*raw, *(r for known in references for r in known)]), default=0)
     shifted = not symbols or longest <= MOST_SHIFTED
-    text = text_scores(raw, references, only=("bleu", "chrf", "ter") if shifted else ("bleu", "chrf"))
+    text = text_scores(raw, references, ("bleu",))
+    text |= text_scores(raw, references, ("chrf", "ter") if shifted else ("chrf",), samples=SAMPLES)
     scores = {name: found.score for name, found in text.items()}
     scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
     scores["wer"] = 100 - scores["exact"]
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
+    intervals |= {name: found.interval for name, found in text.items() if found.interval is not None}
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
     several = sum(" " in p.source.strip() for p in predictions)
     unit = "words" if 2 * several > len(predictions) else "characters"

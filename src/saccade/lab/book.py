@@ -57,7 +57,10 @@ def claim_of(name: str) -> Claim:
 
 
 def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[str, Any]:
-    """Measures, judges, and writes NAME.json, .html, .ko.html, .ipynb and, of a curve, .svg into the bench's folder."""
+    """Measures, judges, and writes into the bench's folder NAME.json, .html, .ko.html, .ipynb and, of a curve, .svg.
+
+    What an interrupted run measured is not measured again.
+    """
     if bench.data is not None and not claim.pairs:
         raise ValueError(
             f"--data: {claim.name} has a task of its own; pairs can be given to {', '.join(_with_pairs())}"
@@ -70,7 +73,11 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
         bench = bench.within(minutes, claim.minutes)
     module = importlib.import_module(f"saccade.lab.{claim.name}")
     mark = hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
-    figures = claim.measure(replace(bench, mark=mark))
+    return publish(claim, bench, claim.measure(replace(bench, mark=mark)))
+
+
+def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]:
+    """Judges what was measured, and writes it down; returns the record."""
     record = {
         "claim": claim.name,
         "says": claim.says.en,

@@ -1,5 +1,6 @@
 """BLEU, chrF and TER, by sacrebleu, with the signatures that make them comparable."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,15 +19,19 @@ class Scored(NamedTuple):
 
     score: float
     signature: str
+    interval: tuple[float, float] | None = None  # where it would be with 95 of 100 test sets of the same kind
 
 
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 
 
 def text_scores(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], only: Sequence[str] = tuple(METRICS)
+    outputs: Sequence[str],
+    references: Sequence[Sequence[str]],
+    only: Sequence[str] = tuple(METRICS),
+    samples: int = 0,
 ) -> dict[str, Scored]:
-    """Corpus BLEU, chrF and TER; each output may have its own number of references.
+    """Corpus BLEU, chrF and TER; each output may have its own number of references. With samples, also an interval.
 
     >>> text_scores(["a small house"], [["a small house"]])["chrf"].score
     100.0
@@ -35,11 +40,22 @@ def text_scores(
     streams: list[Any] = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
     found = {}
     for name in only:
-        metric = METRICS[name]()
-        score = metric.corpus_score(list(outputs), streams).score if outputs else 0.0
-        signature = str(metric.get_signature()) if outputs else ""
-        found[name] = Scored(float(score), signature)
+        metric: Any = METRICS[name]()
+        if not outputs:
+            found[name] = Scored(0.0, "")
+            continue
+        drawn = samples if len(outputs) > 1 else 0
+        told = metric.corpus_score(list(outputs), streams, n_bootstrap=drawn or 1)
+        signature = str(metric.get_signature())
+        found[name] = Scored(float(told.score), signature, _interval(told, signature) if drawn else None)
     return found
+
+
+def _interval(told: Any, signature: str) -> tuple[float, float]:
+    """From sacrebleu's own bootstrap, as it tells it in JSON."""
+    record = json.loads(told.format(width=4, is_json=True, signature=signature))
+    mean, half = record.get("confidence_mean", told.score), record.get("confidence_var", 0.0)  # left out where 0
+    return mean - half, mean + half
 
 
 def bleu_parts(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> BleuParts:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LEVELS = 20  # shades between nothing and all
 MOST_NUMBERS = 3_000_000  # of a page; with more, what is inside is left to .json
 MOST_CELLS = 20_000  # of a table; a larger matrix is drawn as one image
+MOST_ROWS = 500  # of it that are also told of in words
+LONG, TITLE = 1000, 80  # characters of texts that are folded away, and of what stands for them
+SIDE = 15  # pixels of a cell in such an image, as page.css has it for the labels
 
 
 def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str = "") -> str:
@@ -52,7 +55,7 @@ def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), langu
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    shown = html.escape(" ".join(title.split())[:200]) or "saccade"
+    shown = html.escape(_short(" ".join(title.split()))) or "saccade"
     return (
         f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{shown}</title>'
@@ -96,10 +99,12 @@ def _told(p: "Prediction") -> dict[str, Any]:
 
 
 def _one(p: "Prediction", number: int) -> str:
-    head = (
-        f'<section id="p{number}" aria-label="{html.escape(p.text[:80])}"><p><bdi>{html.escape(p.source)}</bdi> → '
-        f'<bdi class="out">{html.escape(p.text)}</bdi>{_score(p)}</p>{_said(p)}'
+    said = (
+        f'<p><bdi>{html.escape(p.source)}</bdi> → <bdi class="out">{html.escape(p.text)}</bdi>{_score(p)}</p>{_said(p)}'
     )
+    if len(p.source) + len(p.text) > LONG:
+        said = f"<details><summary><bdi>{html.escape(_short(p.text))}</bdi></summary>{said}</details>"
+    head = f'<section id="p{number}" aria-label="{html.escape(_short(p.text))}">{said}'
     if not p.source.strip():
         return f"{head}<p>The source is empty, so nothing was written.</p></section>"
     if p.weights is None:
@@ -108,9 +113,10 @@ def _one(p: "Prediction", number: int) -> str:
         return f"{head}<p>Nothing was written, so nothing was looked at.</p></section>"
     if p.grid is not None:
         return f"{head}{_glances(p, number)}</section>"
+    shown = view(p)
     if p.weights.size > MOST_CELLS:
-        return f"{head}{_image(p)}</section>"
-    return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(view(p))}</div></section>'
+        return f"{head}{_image(shown)}</section>"
+    return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(shown)}</div></section>'
 
 
 def _score(p: "Prediction") -> str:
@@ -152,21 +158,23 @@ def _beside(shown: View, i: int) -> str:
     return "".join(f'<td class="n">{x}</td>' for x in numbers) + f'<td class="t">{others}</td>'
 
 
-def _image(p: "Prediction") -> str:
-    """A matrix too large for a table: an image, a pixel or more for each weight, and what each word looked at most."""
-    assert p.weights is not None
-    scale = max(1, 600 // max(p.weights.shape))
-    shades = (255 * (1 - p.weights.clip(0, 1))).astype(np.uint8).repeat(scale, 0).repeat(scale, 1)
-    rows, columns = p.weights.shape
+def _image(shown: View) -> str:
+    """A matrix too large for cells of its own: an image between labels that stay, and what each row looked at most."""
+    shades = (255 * (1 - shown.weights.clip(0, 1))).astype(np.uint8)
+    rows, columns = shown.weights.shape
+    above, left = ("".join(f"<bdi>{_label(name)}</bdi>" for name in names) for names in (shown.columns, shown.rows))
     words = []
-    for token, row in list(zip(p.target_tokens, p.weights, strict=True))[:500]:
+    for name, row in list(zip(shown.rows, shown.weights, strict=True))[:MOST_ROWS]:
         best = np.argsort(-row)[:5]
-        looks = ", ".join(f"{_label(p.source_tokens[n].text)} {row[n]:.2f}" for n in best)
-        words.append(f'<tr><th scope="row"><bdi>{_label(token.text)}</bdi></th><td class="t">{looks}</td></tr>')
+        looks = ", ".join(f"{_label(shown.columns[n])} {row[n]:.2f}" for n in best)
+        words.append(f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th><td class="t">{looks}</td></tr>')
     return (
-        f'<div class="scroll" tabindex="0"><img alt="Attention of {rows} written pieces over {columns} of the source" '
-        f'src="data:image/png;base64,{_png(shades)}"></div><table><caption>What the first {len(words)} pieces looked '
-        f"at most</caption><tbody>{''.join(words)}</tbody></table>"
+        f'<div class="scroll" tabindex="0"><table class="large"><thead><tr><td></td><th scope="col">{above}</th></tr>'
+        f'</thead><tbody><tr><th scope="row">{left}</th><td><img width="{SIDE * columns}" height="{SIDE * rows}" '
+        f'alt="Attention of {rows} that were written over {columns} of the source" '
+        f'src="data:image/png;base64,{_png(shades)}"></td></tr></tbody></table></div>'
+        f"<details><summary>What the first {len(words)} looked at most</summary>"
+        f'<div class="scroll" tabindex="0"><table><tbody>{"".join(words)}</tbody></table></div></details>'
     )
 
 
@@ -240,6 +248,10 @@ def _png(pixels: NDArray[np.uint8]) -> str:
 
 def _level(weight: float) -> int:
     return min(LEVELS, max(0, round(LEVELS * weight)))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TITLE else text[: TITLE - 1] + "…"
 
 
 def _label(text: str) -> str:
