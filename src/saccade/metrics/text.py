@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,11 @@ class Scored(NamedTuple):
     interval: tuple[float, float] | None = None  # where it would be with 95 of 100 test sets of the same kind
 
 
-METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
+METRICS: dict[str, Any] = {  # force: that a text ends in " ." is the data's affair, and no warning of ours
+    "bleu": partial(BLEU, force=True),
+    "chrf": CHRF,
+    "ter": TER,
+}
 
 
 def text_scores(
@@ -40,7 +45,7 @@ def text_scores(
     streams: list[Any] = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
     found = {}
     for name in only:
-        metric: Any = METRICS[name]()
+        metric = METRICS[name]()
         if not outputs:
             found[name] = Scored(0.0, "")
             continue
