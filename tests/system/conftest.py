@@ -5,12 +5,13 @@ from PIL import Image
 
 import saccade
 
-TINY = {"model": {"width": 16, "family": "luong"}, "train": {"steps": 30, "batch_tokens": 400, "evaluations": 1}}
+LEARNING = {"steps": 150, "batch_tokens": 400, "evaluations": 1, "learning_rate": 1e-2}
+TINY = {"model": {"width": 32, "family": "luong", "dropout": 0.0}, "train": LEARNING}
 
 
 @pytest.fixture(scope="session")
 def letters(tmp_path_factory):
-    """A model that has learned next to nothing: what it says matters less than that it says it."""
+    """A model that has learned very little: what it says matters less than that it says something."""
     folder = tmp_path_factory.mktemp("runs") / "letters"
     saccade.train("copy", folder, settings=TINY, quiet=True)
     return folder
@@ -20,7 +21,7 @@ def letters(tmp_path_factory):
 def more_letters(tmp_path_factory):
     """Another one, for what compares."""
     folder = tmp_path_factory.mktemp("runs") / "more"
-    saccade.train("copy", folder, settings={**TINY, "model": {"width": 16, "family": "transformer"}}, quiet=True)
+    saccade.train("copy", folder, settings={**TINY, "model": {**TINY["model"], "family": "transformer"}}, quiet=True)
     return folder
 
 
@@ -34,6 +35,7 @@ def colours(tmp_path_factory):
     lines = [f"{i}.png\ta {names[i % 4]} square" for i in range(24)]
     (pictures / "captions.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     folder = tmp_path_factory.mktemp("runs") / "colours"
-    settings = {**TINY, "model": {"width": 16, "family": "luong"}, "image": {"height": 32, "width": 64, "channels": 16}}
+    image = {"height": 32, "width": 64, "channels": 16}
+    settings = {"model": TINY["model"], "train": {**LEARNING, "steps": 30}, "image": image}
     saccade.train(pictures, folder, settings=settings, quiet=True)
     return folder, pictures

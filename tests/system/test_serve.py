@@ -1,8 +1,10 @@
 """The service as a process: its answers, its limits, who may ask, and what happens when things die."""
 
+import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,12 +16,14 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
+from PIL import Image
 from services import started, until_ready
 
 import saccade
 from saccade.data import TASKS
 
 pytestmark = pytest.mark.filterwarnings("ignore")
+JSON = {"Content-Type": "application/json"}
 
 
 @schemathesis.serializer("application/x-ndjson", "image/*")
@@ -280,3 +284,70 @@ def test_whatever_comes_as_json_is_answered_or_refused(service, path, asked):
     told = service.post(path, content=json.dumps(asked), headers={"Content-Type": "application/json"})
     assert told.status_code < 500, told.text
     assert isinstance(told.json(), dict | list)
+
+
+def test_no_request_takes_a_model_away_from_others(service):
+    before = workers(service)
+    for temperature in (1e-46, 1e-300, 0, -1):
+        told = service.post("/v1/translate", json={"texts": ["a"], "sample": True, "temperature": temperature})
+        assert told.status_code == 422
+    cold = service.post("/v1/translate", json={"texts": ["a b"], "sample": True, "temperature": 0.01})
+    assert cold.status_code == 200
+    halves = service.post("/v1/translate", content=b'{"texts": ["\\ud800 a", "a"]}', headers=JSON)
+    assert [p["unknown"] for p in halves.json()["predictions"]] == [["\ufffd"], []]
+    for body in (b'{"texts": ["a"], "temperature": NaN, "sample": true}', b"{"):
+        told = service.post("/v1/translate", content=body, headers=JSON).json()["error"]
+        assert told["code"] == "wrong_input"
+    assert workers(service) == before
+
+
+def test_a_line_that_is_far_too_long_is_one_line(service):
+    lines = [b'"a b"', b'"' + b"x" * 150_000 + b'"', b'"c"']
+
+    def pieces():
+        body = b"\n".join(lines)
+        for start in range(0, len(body), 30_000):
+            yield body[start : start + 30_000]
+
+    told = service.post("/v1/stream", content=pieces())
+    answers = [json.loads(line) for line in told.text.splitlines()]
+    assert ["error" in a for a in answers] == [False, True, False]
+    assert service.post("/v1/stream?beams=3", content=b'"a"').status_code == 422
+
+
+def test_a_stream_answers_while_it_is_open(service):
+    """A client that waits for the answer to its first line before it sends the second."""
+    host, port = service.base_url.host, service.base_url.port
+    with socket.create_connection((host, port), timeout=20) as wire:
+        head = f"POST /v1/stream HTTP/1.1\r\nHost: {host}:{port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.sendall(head.encode() + b'4\r\n"a"\n\r\n')
+        got = b""
+        while b'"text"' not in got:
+            got += wire.recv(4096)
+        wire.sendall(b'4\r\n"b"\n\r\n0\r\n\r\n')
+        while not got.endswith(b"0\r\n\r\n"):
+            got += wire.recv(4096)
+    assert got.count(b'"version"') == 2
+
+
+def test_too_many_pixels_name_their_limit_and_are_not_decoded(gallery):
+    large = io.BytesIO()
+    Image.new("1", (6000, 4000)).save(large, "PNG")
+    told = gallery[0].post("/v1/caption", content=large.getvalue())
+    assert told.status_code == 413
+    assert told.json()["error"]["limit"] == "pixels"
+    told = gallery[0].post(f"/v1/caption?prefix={'x' * 1001}", content=gallery[1])
+    assert told.json()["error"]["limit"] == "prefix"
+    limits = gallery[0].get("/v1/limits").json()
+    assert {"tokens", "prefix", "pixels", "queue_bytes"} <= limits.keys()
+
+
+def test_more_of_libretranslate(service):
+    asked = {"q": "a b", "source": "auto", "target": "de", "alternatives": 2}
+    told = service.post("/translate", json=asked).json()
+    assert len(told["alternatives"]) == 2
+    assert told["detectedLanguage"]["language"] == "en"  # what can be translated into de here
+    assert service.post("/translate", json={**asked, "format": "html"}).status_code == 400
+    assert "multipart" in service.post("/translate", files={"q": b"a"}).json()["error"]
+    assert service.head("/").status_code == 200
+    assert service.get("/v1/translate").json()["error"]["code"] == "wrong_method"

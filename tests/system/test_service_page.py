@@ -60,7 +60,7 @@ def tab(service, browser, request):
 
 
 def looks(tab, panel=0) -> list[float]:
-    source = tab.locator(".source").nth(panel).locator("span")
+    source = tab.locator(".source").nth(panel).locator("button")
     return source.evaluate_all("all => all.map(e => Number(e.style.getPropertyValue('--w')))")
 
 
@@ -71,7 +71,6 @@ def test_the_answer_comes_as_you_pause_and_shows_its_glances(tab):
     tab.wait_for_selector(".output button")
     tab.locator(".output button").first.focus()
     assert sum(looks(tab)) == pytest.approx(1, abs=0.02)
-    tab.click(".whole summary")
     assert tab.locator(".glances tbody tr").count() == tab.locator(".output button").count()
     tab.click(".tree summary")
     assert serious(tab) == []
@@ -94,6 +93,9 @@ def test_another_answer_is_shown_with_its_own_glances(tab):
     wanted = tab.locator(".nbest button").last.inner_text()
     tab.locator(".nbest button").last.click()
     expect(tab.locator(".output")).to_have_text(f"{wanted}∎")
+    expect(tab.locator(".nbest [aria-current]")).to_have_text(wanted)
+    tab.locator(".nbest button").first.click()  # and back to the best
+    expect(tab.locator(".nbest [aria-current]")).to_have_text(tab.locator(".nbest button").first.inner_text())
 
 
 def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
@@ -125,17 +127,17 @@ def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
 def test_what_if_it_looked_there(tab):
     tab.fill("#text", "a b c d")
     tab.wait_for_selector(".output button")
-    tab.click(".whole summary")
     tab.locator(".glances tbody tr").first.locator("button").first.focus()
     for key in ("ArrowRight", "ArrowRight", "Enter"):  # the keyboard alone suffices
         tab.keyboard.press(key)
-    expect(tab.locator(".instead")).to_contain_text("Looking there alone it would write")
-    assert tab.locator(".instead button").count() == 4
+    expect(tab.locator(".steered")).to_contain_text("Looking there alone it would write")
+    assert tab.locator(".steered button").count() == 4
+    assert tab.locator(".glances td.pressed").count() == 1
     with tab.expect_download() as saved:
         tab.click(".export")
     svg = saved.value.path().read_text(encoding="utf-8")
     words = tab.locator(".output button").count()
-    assert svg.count("<rect") == words * tab.locator(".source span").count()
+    assert svg.count("<rect") == words * tab.locator(".source button").count()
 
 
 def test_two_models_side_by_side(tab):
@@ -167,7 +169,7 @@ def test_a_picture_is_looked_at(tab, colours, way):
     assert tab.locator(".overlay").evaluate("e => [e.width, e.height]") == [45, 32]
     assert tab.locator(".glass button").count() == 4 * 6  # cells of eight pixels
     tab.locator(".glass button").nth(7).click()
-    expect(tab.locator(".instead")).to_contain_text("Looking there alone it would write")
+    expect(tab.locator(".steered")).to_contain_text("Looking there alone it would write")
     assert "row 2, column 2" in tab.locator(".glass button").nth(7).get_attribute("aria-label")
     with tab.expect_download() as saved:
         tab.click(".export")
@@ -188,9 +190,100 @@ def test_no_picture_is_said_to_be_none(service, browser, tmp_path):
 
 
 def test_too_long_is_counted_before_it_happens(tab):
+    tab.fill("#text", "a b")
+    tab.wait_for_selector(".output button")
     tab.fill("#text", "a " * 3000)
     tab.wait_for_selector("#count.over")
     assert "6000 / 5000" in tab.locator("#count").inner_text()
+    expect(tab.locator("#state.bad")).to_have_text("too long")
+    assert tab.locator(".panel").evaluate("e => e.inert")  # the old answer is not that of this text
+    tab.fill("#text", "\U0001f600" * 2600)
+    expect(tab.locator("#count")).to_have_text("2600 / 5000")  # characters, as the service counts them
+
+
+def test_the_keyboard_alone_reaches_the_words_that_might_stand_there(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".output button")
+    tab.locator(".output button").first.focus()
+    tab.keyboard.press("ArrowRight")
+    second = tab.locator(".output button").nth(1)
+    expect(second).to_be_focused()
+    offered = tab.locator(".instead button").first.inner_text()
+    for _ in range(2):  # past the source, of which one piece can be reached too
+        tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == offered
+    tab.keyboard.press("Enter")
+    expect(tab.locator(".begins")).to_contain_text("Begins with")
+    expect(tab.locator(".output button").first).to_be_focused()
+    tab.click(".begins button")
+    expect(tab.locator(".begins")).to_be_hidden()
+
+
+def test_a_piece_of_the_source_shows_who_looked_at_it(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".source button")
+    tab.locator(".source button").nth(2).focus()
+    marked = tab.locator(".output button").evaluate_all("all => all.map(e => e.style.getPropertyValue('--w'))")
+    column = tab.locator(".glances tbody tr").evaluate_all("all => all.map(r => r.cells[3].title)")
+    assert marked == column
+
+
+def test_a_late_answer_does_not_overwrite_a_newer_one(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".nbest button", state="attached")
+    tab.click(".others summary")
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    tab.route("**/v1/align", hold)
+    tab.locator(".nbest button").last.click()
+    tab.fill("#text", "b")
+    expect(tab.locator(".source")).to_have_text("b∎")
+    answer = tab.locator(".output").inner_text()
+    held[0].continue_()
+    tab.wait_for_timeout(500)
+    assert tab.locator(".output").inner_text() == answer
+
+
+def test_what_is_asked_of_an_answer_is_about_its_own_text(tab):
+    tab.fill("#text", "a b")
+    tab.wait_for_selector(".glances td button")
+    with tab.expect_request("**/v1/align") as asked:
+        tab.evaluate("document.getElementById('text').value = 'x y z'")
+        tab.locator(".glances td button").first.click()
+    assert asked.value.post_data_json["pairs"][0]["source"] == "a b"
+
+
+def test_the_visit_holds_pictures_and_texts_and_who_was_asked(tab, colours):
+    tab.fill("#text", "a b")
+    tab.wait_for_selector(".output button")
+    picture = base64.b64encode((colours[1] / "5.png").read_bytes()).decode()
+    tab.evaluate(DROP, ["drop", "image/png", picture])  # a model that reads pictures is chosen
+    expect(tab.locator("#model")).to_have_value("colours")
+    expect(tab.locator("#history button")).to_have_count(2)
+    tab.locator("main > details summary").click()
+    tab.locator("#history button").last.click()
+    expect(tab.locator("#model")).to_have_value("letters")
+    expect(tab.locator(".source")).to_have_text("a b∎")
+    tab.locator("#history button").filter(has_text="there.png").click()
+    expect(tab.locator("#model")).to_have_value("colours")
+    expect(tab.locator(".overlay")).to_be_visible()
+
+
+def test_another_language_changes_nothing_else(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".nbest button", state="attached")
+    tab.click(".others summary")
+    tab.locator(".nbest button").last.click()
+    expect(tab.locator(".nbest li").last.locator("[aria-current]")).to_have_count(1)
+    answer = tab.locator(".output").inner_text()
+    tab.click("#language")
+    expect(tab.locator(".whose")).to_have_text("답")
+    assert tab.locator(".output").inner_text() == answer
+    tab.reload()
+    expect(tab.locator(".whose")).to_have_text("답")
 
 
 @pytest.mark.parametrize("tab", [{"locale": "ko-KR", "viewport": {"width": 360, "height": 740}}], indirect=True)
@@ -202,6 +295,11 @@ def test_in_korean_on_a_phone(tab):
     tab.locator(".tree summary").first.click()
     assert tab.evaluate("document.documentElement.lang") == "ko"
     assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    tab.select_option("#model", "colours")
+    expect(tab.locator("#input-name")).to_have_text("그림")
+    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    tab.select_option("#model", "letters")
+    tab.select_option("#beside", "more")
     tab.click("#language")
     expect(tab.locator(".whose").first).to_have_text("Answer · letters")
     assert serious(tab) == []
@@ -224,8 +322,13 @@ def test_a_service_that_is_gone_or_still_loading_is_said_to_be(service, browser)
     tab.route("**/v1/models", lambda route: route.fulfill(json=loading))
     tab.goto(service)
     expect(tab.locator("#state")).to_have_text("The model is still loading …")
+    some = {"models": [*loading["models"], {"name": "more", "ready": True, "unfit": None, "reads": "text"}]}
     tab.unroute("**/v1/models")
-    tab.wait_for_selector("#model option", state="attached")
+    tab.route("**/v1/models", lambda route: route.fulfill(json=some))
+    expect(tab.locator("#model")).to_have_value("more")  # who is ready answers
+    expect(tab.locator("#model option").first).to_contain_text("still loading")
+    tab.unroute("**/v1/models")
+    expect(tab.locator("#model option").first).to_have_text("letters")
     tab.route("**/v1/translate", lambda route: route.abort())
     tab.fill("#text", "a b")
     expect(tab.locator("#state.bad")).to_contain_text("cannot be reached")

@@ -56,6 +56,31 @@ def test_a_large_request_delays_a_small_one_by_a_batch():
     asyncio.run(scene())
 
 
+def test_long_texts_make_small_batches():
+    """So that a small request never waits for minutes of somebody else's."""
+
+    async def scene():
+        made, child = desk()
+        options = {"beam": 5}
+        large = asyncio.create_task(made.ask("translate", ["x" * 5000] * 10, options=options))
+        await settle()
+        small = asyncio.create_task(made.ask("translate", ["b"], options=options))
+        await settle()
+        assert len(answer(made, child)) == 1
+        assert len(answer(made, child)) <= 2
+        assert "b" in {item for sent in child.batches[:3] for item in sent["items"]}
+        await settle()
+        large.cancel()
+        await settle()
+        while made.sent:
+            answer(made, child)
+        await settle()
+        assert small.done()
+        assert made.bytes == 0
+
+    asyncio.run(scene())
+
+
 def test_only_what_is_alike_shares_a_batch():
     async def scene():
         made, child = desk()

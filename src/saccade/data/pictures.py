@@ -74,17 +74,27 @@ class Frame:
         return Fitted(pixels, (height, width))
 
 
-def open_picture(source: str | Path | bytes) -> Image.Image:
-    """A picture in RGB, upright; whatever is wrong with it is a ValueError of one line."""
+class TooLargeError(ValueError):
+    """A picture of more pixels than one wants to decode."""
+
+    def __init__(self, name: str, size: tuple[int, int], most: int) -> None:
+        super().__init__(f"{name}: {size[0]}×{size[1]} pixels, more than {most:,}")
+        self.pixels = size[0] * size[1]
+
+
+def open_picture(source: str | Path | bytes, most: int = MOST_PIXELS) -> Image.Image:
+    """A picture in RGB, upright; whatever is wrong with it is a ValueError of one line.
+
+    One of more than `most` pixels is not decoded.
+    """
     name = "the picture" if isinstance(source, bytes) else str(source)
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Pillow warns of is checked here
             with Image.open(file, formats=FORMATS) as picture:
-                width, height = picture.size
-                if width * height > MOST_PIXELS:
-                    raise ValueError(f"{name}: {width}×{height} pixels, more than {MOST_PIXELS:,}")
+                if picture.width * picture.height > most:
+                    raise TooLargeError(name, picture.size, most)
                 return _rgb(_upright(picture))
     except UnidentifiedImageError:
         raise ValueError(f"{name}: is no picture ({', '.join(FORMATS)})") from None

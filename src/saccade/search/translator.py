@@ -28,6 +28,7 @@ LENGTH_PENALTY = {  # of texts, where the source says how long; of pictures, whe
     False: 1.0,
     True: 0.0,
 }
+LEAST_TEMPERATURE = 0.001  # below, all but the likeliest word underflow
 RUNNERS = 3  # words told of that might have stood in place of one
 
 
@@ -53,8 +54,8 @@ class Options:
             raise ValueError(f"nbest: {self.nbest}, expected a number from 1 to beam={self.beam}")
         if self.nbest < 1:
             raise ValueError(f"nbest: {self.nbest}, expected at least 1")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature: {self.temperature}, expected a number above 0")
+        if not self.temperature >= LEAST_TEMPERATURE:
+            raise ValueError(f"temperature: {self.temperature}, expected at least {LEAST_TEMPERATURE}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p: {self.top_p}, expected a share, 0 < top_p ≤ 1")
         if self.top_k < 0:
@@ -321,13 +322,19 @@ class Translator:
             layer=self.layer if "cross" in glances and len(glances["cross"]) > 1 else 0,
             grid=None if source.picture is None else self._grid(source.picture.size),
             cell=None if source.picture is None else self._cell(),
-            runners_up=tuple(tuple((self._symbol(n), share) for n, share in row) for row in seen.beside),
+            runners_up=tuple(
+                tuple((self._added(hypothesis.tokens[:t], n), share) for n, share in row)
+                for t, row in enumerate(seen.beside)
+            ),
             gates=seen.gates,
         )
 
-    def _symbol(self, number: int) -> str:
-        """What a number would have written by itself."""
-        return END if number == STOP else self.target.decode([number]) or "␣"
+    def _added(self, before: Sequence[int], number: int) -> str:
+        """What a number would have added to what stood before it, with the blank between them if there is one."""
+        if number == STOP:
+            return END
+        last = list(before[-1:])  # enough to tell whether a word goes on
+        return self.target.decode([*last, number])[len(self.target.decode(last)) :] or "␣"
 
     def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of cells that have something of a picture in them."""

@@ -9,19 +9,19 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import generate_latest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 import saccade
 from saccade.serve import libre, page
-from saccade.serve.desk import Desk
+from saccade.serve.desk import Desk, refusal
 from saccade.serve.guard import Meters, guard
-from saccade.serve.limits import Limits, Refused, over
+from saccade.serve.limits import Limits, Refused, over, whole
 from saccade.serve.manual import manual
 from saccade.serve.stream import LINES, Lines, streamed, while_there
 
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
-Model = Annotated[str | None, Query(max_length=200)]
+Text = Annotated[str, AfterValidator(whole)]
 
 
 class Strict(BaseModel):
@@ -34,30 +34,30 @@ class Search(Strict):
     model: str | None = Field(None, description="Which model; the first, if not given.", max_length=200)
     beam: int = Field(5, ge=1)
     nbest: int = Field(1, ge=1)
-    length_penalty: float | None = Field(None, ge=-10, le=10)
+    length_penalty: float | None = Field(None, ge=-10, le=10, allow_inf_nan=False)
     sample: bool = False
-    temperature: float = Field(1.0, gt=0, le=10)
+    temperature: float = Field(1.0, ge=0.01, le=10, allow_inf_nan=False)
     seed: int = Field(0, ge=0, le=2**31)
-    prefix: str = Field("", description="What every output must begin with.", max_length=1000)
+    prefix: Text = Field("", description="What every output must begin with.")
     attention: bool = Field(False, description="Whether to tell where every word looked.")
     tree: bool = Field(False, description="Whether to tell everything that the beam ever kept.")
 
 
 class Translate(Search):
-    texts: list[str] = Field(description="One output comes back for each, in order; an empty text stays empty.")
+    texts: list[Text] = Field(description="One output comes back for each, in order; an empty text stays empty.")
 
 
 class Caption(Search):
     """A picture is the body, so that what is asked of it stands in the address."""
 
-    target: str | None = Field(None, description="Where would it look while it wrote this?", max_length=1000)
+    target: Text | None = Field(None, description="Where would it look while it wrote this?")
     word: int | None = Field(None, ge=0, description="With a target: for which word it is to look elsewhere.")
     place: int | None = Field(None, ge=0, description="With a word: the cell that it is to look at alone.")
 
 
 class PairToAlign(Strict):
-    source: str
-    target: str
+    source: Text
+    target: Text
 
 
 class Steer(Strict):
@@ -100,9 +100,15 @@ class Service:
 
     def check(self, asked: Search) -> dict[str, Any]:
         """Within the limits? Then, how the worker is to be asked."""
-        for name in ("beam", "nbest"):
-            if getattr(asked, name) > getattr(self.limits, name):
-                raise over(name, getattr(asked, name), getattr(self.limits, name))
+        target = asked.target if isinstance(asked, Caption) and asked.target is not None else ""
+        for name, found in (
+            ("beam", asked.beam),
+            ("nbest", asked.nbest),
+            ("prefix", len(asked.prefix)),
+            ("prefix", len(target)),
+        ):
+            if found > getattr(self.limits, name):
+                raise over(name, found, getattr(self.limits, name))
         if asked.nbest > asked.beam and not asked.sample:
             raise Refused(422, "wrong_input", f"nbest: {asked.nbest}, expected at most beam={asked.beam}")
         if not asked.sample and (asked.temperature != 1.0 or asked.seed):
@@ -159,8 +165,8 @@ def _add_work(app: FastAPI, service: Service) -> None:
         openapi_extra={"requestBody": TEXTS},
         summary="Text to text, a line of JSON for each: lines in, lines out, as they come",
     )
-    async def stream(request: Request, model: Model = None) -> Response:
-        desk, how = service.find(model, "text"), service.check(Search())
+    async def stream(request: Request, asked: Annotated[Search, Query()]) -> Response:
+        desk, how = service.find(asked.model, "text"), service.check(asked)
         return Lines(streamed(request.stream(), desk, how, service.limits))
 
     @app.post(
@@ -193,10 +199,10 @@ def _add_work(app: FastAPI, service: Service) -> None:
 
 def _told(desk: Desk, answers: list[dict[str, Any]]) -> dict[str, Any]:
     """What went wrong with one input is told in its place, as long as others went well."""
-    failed = [a["failed"] for a in answers if "failed" in a]
-    if failed and len(failed) == len(answers):
-        raise Refused(422, "wrong_input", failed[0])
-    told = [{"error": {"code": "wrong_input", "message": a["failed"]}} if "failed" in a else a for a in answers]
+    wrong = [refusal(a) for a in answers]
+    if answers and all(wrong):
+        raise next(w for w in wrong if w is not None)
+    told = [a if w is None else w.record() for a, w in zip(answers, wrong, strict=True)]
     return {"model": desk.name, "predictions": told}
 
 
@@ -220,7 +226,7 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
     async def healthz(response: Response) -> dict[str, str]:
         ready = all(desk.ready for desk in desks)
         response.status_code = 200 if ready else 503
-        return {"status": "ok" if ready else "loading"}
+        return {"status": "ok" if ready else "unfit" if any(desk.unfit for desk in desks) else "loading"}
 
     @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
     async def metrics() -> PlainTextResponse:

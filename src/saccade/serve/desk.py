@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
-from saccade.serve.limits import Limits, Refused
+from saccade.serve.limits import Limits, Refused, over
 from saccade.serve.worker import Message, work
 
 AT_ONCE = 32  # texts in a batch
+COST = 16_000  # of a batch, in characters times hypotheses: about 32 sentences with a beam of 5
+PICTURE = 100  # characters that a picture costs
 TRIES = 3  # times in a row that a process may die before it has answered anything
 
 
@@ -52,8 +54,9 @@ class Desk:
         self.requests: deque[_Request] = deque()
         self.sent: list[tuple[_Request, int]] = []  # the batch that the process is at
         self.unfit: str | None = None  # why it will never be ready
-        self.closing = False
+        self.closing = self.reloading = False
         self.deaths = 0
+        self.bytes = 0  # of what clients wait for
         self.facts: Message = {}
         self.on_batch: Callable[[int], None] = lambda size: None
 
@@ -70,7 +73,7 @@ class Desk:
         self.loop = asyncio.get_running_loop()
         ours, theirs = multiprocessing.get_context("spawn").Pipe()
         process = multiprocessing.get_context("spawn").Process(
-            target=work, args=(self.paths, theirs, self.threads, self.limits.pixels), daemon=True
+            target=work, args=(self.paths, theirs, self.threads, self.limits), daemon=True
         )
         process.start()
         theirs.close()
@@ -156,17 +159,22 @@ class Desk:
         key = self.requests[0].key
         alike = [r for r in self.requests if r.key == key]
         batch: list[Any] = []
-        while len(batch) < AT_ONCE and any(r.waiting for r in alike):
+        cost, each = 0, json.loads(key).get("options", {}).get("beam", 1)
+        while len(batch) < AT_ONCE and cost < COST and any(r.waiting for r in alike):
             for request in alike:
-                if request.waiting and len(batch) < AT_ONCE:
+                if request.waiting and len(batch) < AT_ONCE and cost < COST:
                     place, item = request.waiting.popleft()
                     batch.append(item)
+                    cost += each * self._length(item)
                     self.sent.append((request, place))
         self.requests = deque(r for r in self.requests if r.waiting)
         self.requests.rotate(-1)  # another kind of request comes first next time
         self.on_batch(len(batch))
         with contextlib.suppress(OSError):  # if it has just died, the listener tells
             self.child.pipe.send_bytes(json.dumps({**json.loads(key), "items": batch}).encode())
+
+    def _length(self, item: Any) -> int:
+        return PICTURE if self.facts.get("reads") == "pictures" else _size(item)
 
     async def ask(self, kind: str, items: Sequence[Any], **how: Any) -> list[Message]:
         """An answer for each item, in their order."""
@@ -178,10 +186,15 @@ class Desk:
             raise Refused(429, "busy", "too many texts are waiting; try again later", "queue", self.limits.queue)
         if not items:
             return []
+        size = sum(_size(item) for item in items)
+        if self.bytes + size > self.limits.queue_bytes:
+            most = self.limits.queue_bytes
+            raise Refused(429, "busy", "too much is waiting; try again later", "queue_bytes", most)
         key = json.dumps({"kind": kind, **how}, sort_keys=True)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         request = _Request(key, deque(enumerate(items)), [None] * len(items), done, len(items))
         self.requests.append(request)
+        self.bytes += size
         self._dispatch()
         try:
             await asyncio.wait_for(done, self.limits.seconds)
@@ -191,15 +204,27 @@ class Desk:
             ) from None
         finally:  # whether it was answered, refused, or the client has left
             request.waiting.clear()
+            self.bytes -= size
         return [answer for answer in request.answers if answer is not None]
 
     async def reload(self) -> None:
-        """A new process with what the folder holds now; the old one works until it is ready."""
-        before = self.child
+        """A new process with what the folder holds now; the old one, if there is one, works until it is ready."""
+        if self.reloading:
+            raise Refused(409, "busy", f"{self.name}: is being loaded already")
+        self.reloading = True
+        try:
+            await self._reload()
+        finally:
+            self.reloading = False
+
+    async def _reload(self) -> None:
+        before, self.unfit, self.deaths = self.child, None, 0
         self.start()
         for _ in range(int(10 * self.limits.seconds)):
             await asyncio.sleep(0.1)
             self._dispatch()
+            if self.unfit is not None and before is None:
+                raise Refused(409, "unfit", f"{self.name}: {self.unfit}")
             if self.unfit is not None:
                 why, self.unfit = self.unfit, None
                 raise Refused(409, "unfit", f"{self.name}: {why}; the old one goes on")
@@ -217,6 +242,22 @@ class Desk:
             if child is not None:
                 _end(child)
         self.child = self.next = None
+
+
+def refusal(answer: Message) -> Refused | None:
+    """Why there is no result, if the process could give none."""
+    if "failed" in answer:
+        return Refused(422, "wrong_input", answer["failed"])
+    if "over" in answer:
+        limit, found, most = answer["over"]
+        return over(limit, found, most, 413)
+    if "broken" in answer:
+        return Refused(500, "internal", "an error of the service's own; its log has more")
+    return None
+
+
+def _size(item: Any) -> int:
+    return len(item) if isinstance(item, str) else sum(map(len, item))
 
 
 def _tell_end(child: _Child) -> None:

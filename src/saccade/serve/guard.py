@@ -31,7 +31,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'",
 }
-OPEN = ("/healthz", "/health", *PARTS)  # may be asked without a key: they tell nothing
+OPEN = ("/healthz", "/health", "/docs", "/openapi.json", *PARTS)  # may be asked without a key: they tell nothing
 
 
 class Meters:
@@ -101,12 +101,15 @@ def guard(app: FastAPI, limits: Limits, hosts: Sequence[str], key: str | None, m
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
+        if first["type"] == "json_invalid":
+            where, first["msg"] = "body", f"is no JSON, at character {where}"
         return _refusal(Refused(422, "wrong_input", f"{where or 'body'}: {first['msg']}"), request.url.path)
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
-        return _refusal(Refused(error.status_code, "not_found", str(error.detail)), request.url.path)
+        code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "wrong_input")
+        return _refusal(Refused(error.status_code, code, str(error.detail)), request.url.path)
 
     @app.exception_handler(Exception)
     async def broken(request: Request, error: Exception) -> Response:

@@ -9,9 +9,11 @@ from urllib.parse import parse_qs
 from fastapi import FastAPI, Request
 
 from saccade.serve.desk import Desk
-from saccade.serve.limits import Limits, Refused, over
+from saccade.serve.desk import refusal as refused_by
+from saccade.serve.limits import Limits, Refused, over, whole
 
 PATHS = ("/translate", "/languages", "/detect", "/health")
+FIELDS = "q (a text or a list), source (a code or auto), target, alternatives, api_key, as JSON or a form"
 HOW = {"options": {"beam": 5}, "prefix": "", "look": False, "attention": False}
 NAMES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
@@ -54,35 +56,46 @@ def add(
                 found.setdefault((both[0], both[1]), desk)
         return found
 
-    @app.post("/translate", tags=["LibreTranslate"])
+    @app.post("/translate", tags=["LibreTranslate"], summary=f"As LibreTranslate does it: {FIELDS}")
     async def translate(request: Request) -> dict[str, Any]:
         asked = await _read(request, key)
         texts, pairs = _texts(asked, limits), spoken()
         source, target = asked.get("source"), asked.get("target")
         told: dict[str, Any] = {}
         if source == "auto":
-            found = _detect(texts[0], sorted({a for a, _ in pairs}))
+            found = _detect(texts[0], sorted({a for a, b in pairs if b == target}))
             source = found[0]["language"] if found else None
             told = {"detectedLanguage": found[0]} if found else {}
         desk = pairs.get((source, target)) if isinstance(source, str) and isinstance(target, str) else None
         if desk is None:
-            raise Refused(400, "wrong_input", f"{source} to {target} is not supported")
-        answers = [a.get("text", "") for a in await desk.ask("translate", texts, **HOW)]
-        return {"translatedText": answers if isinstance(asked["q"], list) else answers[0], **told}
+            there = ", ".join(f"{a} to {b}" for a, b in pairs) or "no model here knows its languages: serve --langs"
+            raise Refused(400, "wrong_input", f"{source} to {target} is not supported ({there})")
+        others = _alternatives(asked, limits)
+        how = {**HOW, "options": {"beam": max(5, others + 1), "nbest": others + 1}}
+        answers = await desk.ask("translate", texts, **how)
+        for answer in answers:
+            if wrong := refused_by(answer):
+                raise wrong
+        several = isinstance(asked["q"], list)
+        written = [answer["text"] for answer in answers]
+        if others:
+            listed = [[a["text"] for a in answer.get("alternatives", [])] for answer in answers]
+            told["alternatives"] = listed if several else listed[0]
+        return {"translatedText": written if several else written[0], **told}
 
-    @app.post("/detect", tags=["LibreTranslate"])
+    @app.post("/detect", tags=["LibreTranslate"], summary="q, as JSON or a form: the languages it may be in, by script")
     async def detect(request: Request) -> list[dict[str, Any]]:
         text = _texts(await _read(request, key), limits)[0]
         return _detect(text, sorted({a for a, _ in spoken()}))
 
-    @app.get("/languages", tags=["LibreTranslate"])
+    @app.get("/languages", tags=["LibreTranslate"], summary="Codes, names and targets")
     async def languages(request: Request) -> list[dict[str, Any]]:
         await _read(request, key)
         pairs = spoken()
         codes = dict.fromkeys(code for both in pairs for code in both)
         return [{"code": c, "name": NAMES.get(c, c), "targets": [b for a, b in pairs if a == c]} for c in codes]
 
-    @app.get("/health", tags=["LibreTranslate"])
+    @app.get("/health", tags=["LibreTranslate"], summary="Whether it is there")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
@@ -90,6 +103,8 @@ def add(
 async def _read(request: Request, key: str | None) -> dict[str, Any]:
     """What was asked, as JSON or as a form, by somebody who has the key."""
     body = await request.body()
+    if request.headers.get("content-type", "").startswith("multipart/"):
+        raise Refused(400, "wrong_input", "Invalid request: expected JSON or a urlencoded form, not multipart")
     try:
         if "json" in request.headers.get("content-type", ""):
             asked = json.loads(body or b"{}")
@@ -115,7 +130,17 @@ def _texts(asked: dict[str, Any], limits: Limits) -> list[str]:
         raise over("texts", len(texts), limits.texts, 400)
     if max(map(len, texts)) > limits.characters:
         raise over("characters", max(map(len, texts)), limits.characters, 400)
-    return texts
+    if asked.get("format", "text") != "text":
+        raise Refused(400, "wrong_input", "Invalid request: only the format text is supported")
+    return [whole(text) for text in texts]
+
+
+def _alternatives(asked: dict[str, Any], limits: Limits) -> int:
+    """How many more answers are wanted for each text."""
+    given = str(asked.get("alternatives", 0))
+    if not given.isdecimal() or int(given) >= limits.nbest:
+        raise Refused(400, "wrong_input", f"Invalid request: alternatives must be a number below {limits.nbest}")
+    return int(given)
 
 
 def _detect(text: str, known: Sequence[str]) -> list[dict[str, Any]]:

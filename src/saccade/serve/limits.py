@@ -11,10 +11,13 @@ class Limits:
     picture_bytes: int = 10_000_000  # of one that is a picture
     pixels: int = 20_000_000  # of a picture
     characters: int = 5_000  # of a text; a model may read fewer, and then says so
+    tokens: int = 1_024  # of a text or an output; what is longer is cut, and said to be
+    prefix: int = 1_000  # characters of what an output must begin with, or of a caption that is given
     texts: int = 128  # of a request; of a stream, at a time
     beam: int = 10
     nbest: int = 10
-    queue: int = 2_000  # texts that wait, of all clients
+    queue: int = 2_000  # texts that wait for a model, of all clients
+    queue_bytes: int = 100_000_000  # of all that waits for a model
     seconds: float = 60.0  # from a request to its answer
 
 
@@ -34,6 +37,11 @@ class Refused(Exception):  # noqa: N818  (an answer, rather than an error)
         return {"error": told}
 
 
+def whole(text: str) -> str:
+    """A text that can be written down: half of a surrogate pair becomes the sign for what cannot be read."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def over(limit: str, found: float, most: float, status: int = 422) -> Refused:
     """What a client gets who asks for too much."""
-    return Refused(status, "too_much", f"{limit}: {found:g}, but at most {most:g} are allowed", limit, most)
+    return Refused(status, "too_much", f"{limit}: {found:,}, but at most {most:,} are allowed", limit, most)

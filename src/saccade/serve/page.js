@@ -2,14 +2,15 @@
 import { Panel } from "./panel.js";
 import { element, say, speak } from "./words.js";
 
-const PAUSE = 400, AGAIN = 2000;
+const PAUSE = 400, AGAIN = 2000, LOADING = 500;
 const $ = (id) => document.getElementById(id);
-let models = [], limits = { characters: 5000 }, picture = null, timer = 0, turn = 0;
+let models = [], limits = { characters: 5000 }, picture = null, timer = 0;
 
 const state = (text, bad = false) => {
   $("state").textContent = text;
   $("state").classList.toggle("bad", bad);
 };
+const length = (text) => [...text].length;  // as the service counts
 
 const ask = async (path, options = {}) => {
   const headers = { ...(options.headers || {}) };
@@ -17,97 +18,140 @@ const ask = async (path, options = {}) => {
   if (key) headers.Authorization = `Bearer ${key}`;
   const response = await fetch(path, { ...options, headers });
   const told = await response.json();
-  if (response.status === 401) $("key").hidden = false;
+  if (response.status === 401) {
+    $("key").hidden = false;
+    $("secret").focus();
+  }
   if (!response.ok) throw Object.assign(new Error(response.status === 401 ? say("needKey") : told.error.message), { told });
   return told;
 };
 const post = (path, value) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
-const look = (asked) =>
-  ask(`/v1/caption?${new URLSearchParams(asked)}`, { method: "POST", body: picture.file });
-const wrong = (error) => state(error.told ? error.message : say("gone"), true);
 
+// What a panel asks is about what it shows, not about what has been typed since; who asked last is shown.
+const search = async (asked, more) => {
+  const how = { model: asked.model, nbest: 5, attention: true, tree: true, ...more };
+  const told = asked.picture
+    ? await ask(`/v1/caption?${new URLSearchParams(how)}`, { method: "POST", body: asked.picture.file })
+    : await post("/v1/translate", { ...how, texts: [asked.text] });
+  return told.predictions[0];
+};
 const host = {
-  async answer(panel, more) {
-    const asked = { model: panel.model, nbest: 5, attention: true, tree: true, ...more };
+  async answer(panel, { prefix = "" } = {}) {
+    const mine = ++panel.turn, { asked } = panel;
     try {
-      const told = await (picture ? look(asked) : post("/v1/translate", { ...asked, texts: [$("text").value] }));
-      panel.show(told.predictions[0], picture && picture.bitmap);
-    } catch (error) { wrong(error); }
+      const found = await search(asked, { prefix });
+      if (mine !== panel.turn) return;
+      panel.show(found, { ...asked, prefix });
+      panel.words[0].focus();
+      state("");
+    } catch (error) { if (mine === panel.turn) wrong(error); }
   },
   async force(panel, target, steer) {
+    const mine = ++panel.turn, { asked } = panel;
     try {
-      const source = $("text").value;
-      const told = await (picture
-        ? look({ model: panel.model, target, ...steer })
-        : post("/v1/align", { model: panel.model, pairs: [{ source, target }], ...(steer && { steer }) }));
-      return told.predictions[0];
-    } catch (error) { wrong(error); return null; }
+      const told = asked.picture
+        ? await ask(`/v1/caption?${new URLSearchParams({ model: asked.model, target, ...steer })}`, { method: "POST", body: asked.picture.file })
+        : await post("/v1/align", { model: asked.model, pairs: [{ source: asked.text, target }], ...(steer && { steer }) });
+      state("");
+      return mine === panel.turn ? told.predictions[0] : null;
+    } catch (error) {
+      if (mine === panel.turn) wrong(error);
+      return null;
+    }
   },
 };
+const wrong = (error) => state(error.told ? error.message : say("gone"), true);
 const panels = [new Panel(host), new Panel(host)];
 const chosen = () => panels.filter((panel) => panel.model);
-const clear = () => panels.forEach((panel) => panel.clear());
+const stale = (is) => chosen().forEach((panel) => panel.stale(is));
 
-// Asks every panel's model about what is there now. Who asks later is answered; what came before is forgotten.
+// Asks every panel's model about what is there now.
 const answer = async () => {
-  const mine = ++turn, text = $("text").value;
-  if (!chosen().length || (!picture && text.length > limits.characters)) return;
-  if (!picture && (reads() === "pictures" || !text.trim())) {
-    clear();
+  const text = $("text").value;
+  panels.forEach((panel) => panel.turn++);
+  if (!chosen().length) return;
+  if (picture ? false : reads() === "pictures" || !text.trim()) {
+    panels.forEach((panel) => panel.clear());
     state(say(reads() === "pictures" ? "emptyPicture" : "empty"));
+    keep(reads() === "pictures" ? {} : { text: "" });
+    return;
+  }
+  stale(true);
+  if (!picture && length(text) > limits.characters) {
+    state(say("over"), true);
     return;
   }
   state(say("working"));
-  try {
-    const asked = (panel) => ({ model: panel.model, nbest: 5, attention: true, tree: true });
-    const told = await Promise.all(chosen().map((panel) =>
-      (picture ? look(asked(panel)) : post("/v1/translate", { ...asked(panel), texts: [text] }))));
-    if (mine !== turn) return;
-    chosen().forEach((panel, i) => panel.show(told[i].predictions[0], picture && picture.bitmap));
+  const ended = await Promise.all(chosen().map(async (panel) => {
+    const mine = panel.turn, asked = { model: panel.model, ...(picture ? { picture } : { text }) };
+    try {
+      const found = await search(asked);
+      if (mine !== panel.turn) return null;
+      panel.show(found, asked);
+      return { said: found.text };
+    } catch (error) { return mine === panel.turn ? { error } : null; }
+  }));
+  if (ended.some((end) => end === null)) return;  // somebody asked anew
+  const failed = ended.find((end) => end.error);
+  if (!failed) {
     state("");
-    remember(text, told[0].predictions[0].text);
-    const beside = panels[1].model;
-    const link = { model: panels[0].model, ...(beside && { beside }), ...(!picture && { text }) };
-    history.replaceState(null, "", `#${new URLSearchParams(link)}`);
-  } catch (error) {
-    if (mine !== turn) return;
-    wrong(error);
-    if (!error.told) setTimeout(() => { if (mine === turn) answer(); }, AGAIN);
+    remember(ended[0].said);
+    keep(picture ? {} : { text });
+    return;
+  }
+  wrong(failed.error);
+  if (!failed.error.told) {
+    const mine = panels[0].turn;
+    setTimeout(() => { if (mine === panels[0].turn) answer(); }, AGAIN);
   }
 };
 
-const remember = (text, said) => {
-  const first = $("history").firstChild, what = picture ? picture.file.name || say("picture") : text;
+// The address holds what was asked.
+const keep = (asked) => {
+  const beside = panels[1].model;
+  const link = new URLSearchParams({ model: panels[0].model, ...(beside && { beside }), ...asked });
+  history.replaceState(null, "", `#${link}`);
+};
+
+const remember = (said) => {
+  const then = { model: panels[0].model, beside: panels[1].model, text: $("text").value, picture };
+  const what = picture ? picture.file.name || say("picture") : then.text;
+  const first = $("history").firstChild;
   if (first && first.dataset.what === what) first.remove();
-  const row = element("li"), again = element("button", `${what.slice(0, 60)} → ${said.slice(0, 60)}`, { type: "button" });
+  const row = element("li"), again = element("button", undefined, { type: "button" });
+  again.append(element("bdi", what.slice(0, 60)), " → ", element("bdi", said.slice(0, 60)));
   row.dataset.what = what;
-  const then = picture;
   again.addEventListener("click", () => {
-    if (then) { picture = then; answer(); return; }
-    $("text").value = text;
-    typed(0);
+    ({ picture } = then);
+    if (!then.picture) $("text").value = then.text;
+    choose(then.model, then.beside);
   });
   row.append(again);
   $("history").prepend(row);
 };
 
-const typed = (pause = PAUSE) => {
-  const length = $("text").value.length, over = length > limits.characters;
-  $("count").textContent = `${length} / ${limits.characters}${over ? ` · ${say("over")}` : ""}`;
+const counted = () => {
+  const many = length($("text").value), over = many > limits.characters;
+  $("count").textContent = `${many} / ${limits.characters}${over ? ` · ${say("over")}` : ""}`;
   $("count").classList.toggle("over", over);
+};
+const typed = (pause = PAUSE) => {
+  counted();
   clearTimeout(timer);
   timer = setTimeout(answer, pause);
 };
 
+// A picture; if the chosen model reads none, one that does is chosen.
 const take = async (file) => {
-  if (!file || reads() !== "pictures") return;
-  try {
-    picture = { file, bitmap: await createImageBitmap(file) };
-  } catch {
-    picture = { file, bitmap: null };  // the service may know the format, or say what is wrong
-  }
-  answer();
+  if (!file) return;
+  const able = models.find((m) => m.ready && m.reads === "pictures");
+  if (reads() !== "pictures" && !able) { state(say("noPictures"), true); return; }
+  let bitmap = null;
+  try { bitmap = await createImageBitmap(file); } catch { /* the service may know the format, or say what is wrong */ }
+  picture = { file, bitmap };
+  if (reads() === "pictures") answer();
+  else choose(able.name, "");
 };
 
 const reads = () => {
@@ -115,63 +159,93 @@ const reads = () => {
   return first && first.reads;
 };
 
-// The models were chosen: which can stand beside, what is to be typed or dropped, and the answers anew.
-const fit = () => {
-  const pictures = reads() === "pictures", before = $("beside").value;
-  const alike = models.filter((m) => !m.unfit && m.reads === reads() && m.name !== $("model").value);
-  $("beside").replaceChildren(element("option", say("nobody"), { value: "" }), ...alike.map((m) => element("option", m.name, { value: m.name })));
-  if (alike.some((m) => m.name === before)) $("beside").value = before;
+const offered = (select, list, value) => {
+  const told = (m) => (m.ready ? m.name : `${m.name} (${say(m.unfit ? "unfit" : "loading")})`);
+  const options = list.map((m) => element("option", told(m), { value: m.name, disabled: !m.ready }));
+  select.replaceChildren(...(select === $("beside") ? [element("option", say("nobody"), { value: "" })] : []), ...options);
+  if (list.some((m) => m.ready && m.name === value)) select.value = value;
+};
+
+// Which models answer; what is to be typed or dropped; and the answers anew.
+const choose = (model, beside = "") => {
+  const able = models.filter((m) => m.ready);
+  if (!able.length) return;
+  offered($("model"), models, able.some((m) => m.name === model) ? model : able[0].name);
+  const alike = models.filter((m) => m.reads === reads() && m.name !== $("model").value);
+  offered($("beside"), alike, beside);
   $("beside").parentElement.hidden = !alike.length;
   [panels[0].model, panels[1].model] = [$("model").value, $("beside").value];
+  panels.forEach((panel) => { if (panel.asked && panel.asked.model !== panel.model) panel.clear(); });
+  if (reads() !== "pictures") picture = null;
   $("panels").replaceChildren(...chosen().map((panel) => panel.root));
-  chosen().forEach((panel) => { panel.part("whose").textContent = chosen().length > 1 ? `${say("output")} · ${panel.model}` : say("output"); });
-  speak();
-  $("pictures").hidden = !pictures;
-  $("text").hidden = $("count").hidden = pictures;
-  if (!pictures) picture = null;
-  clear();
-  if (pictures) answer();
+  label();
+  if (reads() === "pictures") answer();
   else typed(0);
 };
 
-const begin = async () => {
+// Everything that is said, in the language of now.
+const label = () => {
+  const pictures = reads() === "pictures";
+  speak();
+  $("input-name").textContent = say(pictures ? "picture" : "input");
+  $("pictures").hidden = !pictures;
+  $("text").hidden = $("count").hidden = pictures;
+  chosen().forEach((panel) => { panel.part("whose").textContent = chosen().length > 1 ? `${say("output")} · ${panel.model}` : say("output"); });
+};
+
+const begin = async (first = true) => {
   try {
+    const before = models.filter((m) => m.ready).length;
     ({ models } = await ask("/v1/models"));
     limits = await ask("/v1/limits");
-    if (!models.every((m) => m.ready || m.unfit)) {
-      state(say("loading"));
-      setTimeout(begin, 500);
+    $("key").hidden = true;
+    const ready = models.filter((m) => m.ready), waiting = models.some((m) => !m.ready && !m.unfit);
+    if (waiting) setTimeout(() => begin(false), LOADING);
+    if (!ready.length) {
+      if (waiting) state(say("loading"));
+      else state(`${models[0].name}: ${models[0].unfit}`, true);
       return;
     }
-    const option = (m) => element("option", m.unfit ? `${m.name} (${say("unfit")})` : m.name, { value: m.name, disabled: Boolean(m.unfit) });
-    $("model").replaceChildren(...models.map(option));
-    const linked = new URLSearchParams(location.hash.slice(1)), able = models.filter((m) => !m.unfit).map((m) => m.name);
-    if (!able.length) { state(`${models[0].name}: ${models[0].unfit}`, true); return; }
-    $("model").value = able.includes(linked.get("model")) ? linked.get("model") : able[0];
-    if (able.includes(linked.get("beside"))) {
-      $("beside").replaceChildren(element("option", "", { value: linked.get("beside") }));
-    }
-    if (linked.get("text")) $("text").value = linked.get("text");
-    fit();
+    if (!before) restore();
+    else if (ready.length !== before) choose($("model").value, $("beside").value);
   } catch (error) {
     wrong(error);
-    if (!error.told) setTimeout(begin, AGAIN);
+    if (!error.told) setTimeout(() => begin(first), AGAIN);
   }
 };
 
+const restore = () => {
+  const linked = new URLSearchParams(location.hash.slice(1));
+  if (linked.has("text")) $("text").value = linked.get("text");
+  choose(linked.get("model"), linked.get("beside") || "");
+};
+
 $("text").addEventListener("input", () => typed());
-$("model").addEventListener("change", fit);
-$("beside").addEventListener("change", fit);
+$("model").addEventListener("change", () => {
+  const [before, beside, now] = [panels[0].model, panels[1].model, $("model").value];
+  choose(now, now === beside ? before : beside);
+});
+$("beside").addEventListener("change", () => choose($("model").value, $("beside").value));
 $("file").addEventListener("change", () => take($("file").files[0]));
-$("language").addEventListener("click", () => { speak(true); fit(); });
+$("language").addEventListener("click", () => {
+  speak(true);
+  offered($("model"), models, panels[0].model);
+  label();
+  counted();
+  chosen().forEach((panel) => { if (panel.record) panel.show(panel.record, panel.asked); });
+});
 $("key").addEventListener("submit", (event) => {
   event.preventDefault();
+  if (!/^[\x21-\x7e]+$/.test($("secret").value)) { state(say("badKey"), true); return; }
   sessionStorage.setItem("key", $("secret").value);
-  $("key").hidden = true;
   begin();
 });
-document.addEventListener("dragover", (event) => event.preventDefault());
-document.addEventListener("drop", (event) => { event.preventDefault(); take(event.dataTransfer.files[0]); });
-document.addEventListener("paste", (event) => { if (event.clipboardData.files.length) take(event.clipboardData.files[0]); });
+window.addEventListener("hashchange", restore);
+const dropped = (event) => {
+  if (![...(event.dataTransfer || event.clipboardData).types].includes("Files")) return;  // text goes where it is dropped
+  event.preventDefault();
+  if (event.type !== "dragover") take((event.dataTransfer || event.clipboardData).files[0]);
+};
+for (const kind of ["dragover", "drop", "paste"]) document.addEventListener(kind, dropped);
 speak();
 begin();

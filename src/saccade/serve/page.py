@@ -15,7 +15,7 @@ POLICY = (
 
 def add(app: FastAPI) -> None:
     for path, kind in PARTS.items():
-        app.add_api_route(path, _part(path, kind), include_in_schema=False)
+        app.add_api_route(path, _part(path, kind), include_in_schema=False, methods=["GET", "HEAD"])
 
 
 def _part(path: str, kind: str) -> Callable[[], Response]:

@@ -1,5 +1,5 @@
 // One answer of one model, and everything that can be asked about it.
-import { element, rove, say } from "./words.js";
+import { element, rove, say, visible } from "./words.js";
 
 const END = "∎";
 
@@ -12,11 +12,17 @@ const shown = (record) => {  // [T][N]: the mean over the heads of the layer tha
   return layer[0].map((row, t) => row.map((_, n) => layer.reduce((sum, head) => sum + head[t][n], 0) / layer.length));
 };
 
+let count = 0;
+
 export class Panel {
-  // `host` asks: answer(panel, {prefix}) for a new answer, force(panel, target, {word, place}) for a given one.
+  // `host` asks on its behalf: answer(panel, {prefix}) for a new answer, force(panel, target, {word, place}) for a given one.
   constructor(host) {
     this.host = host;
+    this.turn = 0;  // who asked last is shown
     this.root = document.getElementById("panel").content.cloneNode(true).firstElementChild;
+    const name = this.part("whose");
+    name.id = `whose-${count++}`;
+    this.root.setAttribute("aria-labelledby", name.id);
     this.part("export").addEventListener("click", () => this.save());
     this.clear();
   }
@@ -24,74 +30,134 @@ export class Panel {
   part(name) { return this.root.querySelector(`.${name}`); }
 
   clear() {
-    this.record = this.looked = null;
-    for (const name of ["output", "source", "instead", "nbest", "glances", "branches", "glass"]) this.part(name).replaceChildren();
-    for (const name of ["export", "seen", "others", "whole", "tree"]) this.part(name).hidden = true;
+    this.record = this.looked = this.asked = null;
+    for (const name of ["output", "source", "instead", "nbest", "glances", "branches", "glass", "steered"]) this.part(name).replaceChildren();
+    for (const name of ["export", "seen", "others", "whole", "tree", "begins"]) this.part(name).hidden = true;
+    this.said("");
     this.note("");
+    this.stale(false);
   }
+
+  // What is shown no longer belongs to what was asked.
+  stale(is) { this.root.inert = is; }
+
+  said(text) { this.part("said").textContent = text; }
 
   note(text, bad = false) {
     this.part("note").textContent = text;
     this.part("note").classList.toggle("bad", bad);
   }
 
-  // A new answer; `picture` is what was looked at, if it was a picture.
-  show(record, picture = null) {
-    Object.assign(this, { record, picture, looked: shown(record) });
-    const words = record.target_tokens.map((token, t) => {
-      const word = element("button", token.text, { type: "button" });
-      for (const kind of ["mouseenter", "focus", "click"]) word.addEventListener(kind, () => this.glance(t));
-      return word;
-    });
-    this.part("output").replaceChildren(...words);
-    this.part("source").replaceChildren(...record.source_tokens.map((token) => element("span", token.text)));
+  // A new answer to what was `asked`: {model, text} or {model, picture: {file, bitmap}}, perhaps with a prefix.
+  show(record, asked) {
+    Object.assign(this, { record, asked, looked: shown(record) });
+    const bitmap = asked.picture && asked.picture.bitmap, text = Boolean(this.looked) && !record.grid;
+    this.stale(false);
+    this.spell();
+    this.part("steered").replaceChildren();
     this.part("instead").replaceChildren();
-    this.part("export").hidden = !this.looked;
-    this.part("whole").hidden = !this.looked || Boolean(record.grid);
-    this.part("seen").hidden = !(picture && record.grid && this.looked);
-    if (!this.part("whole").hidden) this.tabulate();
+    this.part("export").hidden = !this.looked || (Boolean(record.grid) && !bitmap);
+    this.part("whole").hidden = !text;
+    this.part("whole").open = text && this.looked.length * this.looked[0].length <= 1200;
+    this.part("seen").hidden = !(bitmap && record.grid && this.looked);
+    this.part(text ? "whole" : "seen").querySelector(".place").append(this.part("steered"));
+    if (text) this.tabulate();
     if (!this.part("seen").hidden) this.glaze();
-    if (record.tree) this.grow(record);  // what was forced has none; the one before stays
-    if (record.alternatives) this.list(record.alternatives);
-    if (!this.part("seen").hidden) this.glance(0);
+    if (record.tree) this.grow();  // what was forced has none; the one before stays
+    else this.mark();
+    if (record.alternatives) this.list([record.text, ...record.alternatives.map((a) => a.text)]);
+    this.part("begins").hidden = !asked.prefix;
+    if (asked.prefix) this.begun(asked.prefix);
+    if (record.target_tokens.length) this.glance(0);
     const notes = [];
     if (!this.looked) notes.push(say("blind"));
+    if (asked.picture && !bitmap) notes.push(say("notShown"));
     if (record.cut_source) notes.push(say("cut"));
     if (record.cut_output) notes.push(say("cutOutput"));
-    if (record.unknown && record.unknown.length) notes.push(`${say("unknown")} ${[...new Set(record.unknown)].join(" ")}`);
+    if (record.unknown && record.unknown.length) notes.push(`${say("unknown")} ${[...new Set(record.unknown)].map(visible).join(" ")}`);
     this.note(notes.join(" "));
+    this.said(record.text);
+  }
+
+  begun(prefix) {
+    const again = element("button", say("anew"), { type: "button" });
+    again.addEventListener("click", () => this.host.answer(this));
+    this.part("begins").replaceChildren(`${say("begins")} “`, element("bdi", prefix), "” ", again);
+  }
+
+  // Both texts, piece by piece; pieces of one word touch.
+  spell() {
+    const { record, looked } = this;
+    const pieces = (whole, tokens, heard) => {
+      const letters = [...whole];  // spans count code points
+      let end = 0;
+      return tokens.flatMap(({ text, span }, i) => {
+        const piece = span[0] < span[1] ? letters.slice(span[0], span[1]).join("") : text, bare = piece.trimStart();
+        const before = letters.slice(end, span[0]).join("") + piece.slice(0, piece.length - bare.length);
+        const made = element("button", bare || "␣", { type: "button" });
+        [, end] = span;
+        made.at = [0, i];
+        for (const kind of ["mouseenter", "focus", "click"]) made.addEventListener(kind, () => heard(i));
+        return [before, made];
+      });
+    };
+    const words = pieces(record.text, record.target_tokens, (t) => this.glance(t));
+    const source = pieces(this.asked.text || "", record.source_tokens, (n) => this.seenBy(n));
+    this.part("output").replaceChildren(...words);
+    this.part("source").replaceChildren(...source);
+    this.words = words.filter((w) => typeof w !== "string");
+    this.pieces = source.filter((w) => typeof w !== "string");
+    this.words.forEach((word, t) => {
+      const best = looked && !record.grid ? looked[t].indexOf(Math.max(...looked[t])) : -1;
+      const where = best < 0 ? "" : `, ${say("lookedAt")} ${record.source_tokens[best].text}`;
+      word.ariaLabel = `${word.textContent}, p ${share(Math.exp(record.log_probabilities[t]))}${where}`;
+    });
+    rove(this.words);
+    rove(this.pieces);
   }
 
   // Where it looked for word t, on both sides, and what might have stood there.
   glance(t) {
     const { record, looked } = this;
     this.word = t;
-    [...this.part("output").children].forEach((word, i) => word.classList.toggle("here", i === t));
+    this.words.forEach((word, i) => {
+      word.classList.toggle("here", i === t);
+      word.style.removeProperty("--w");
+    });
     if (looked && record.grid) this.overlay(t);
-    else if (looked) [...this.part("source").children].forEach((piece, n) => piece.style.setProperty("--w", looked[t][n].toFixed(3)));
-    this.offer(t, (record.runners_up || [])[t] || [], say("instead"));
+    else if (looked) this.pieces.forEach((piece, n) => { piece.classList.remove("here"); piece.style.setProperty("--w", looked[t][n].toFixed(3)); });
+    this.offer(this.part("instead"), t, (record.runners_up || [])[t] || [], say("instead"));
   }
 
-  offer(t, others, why) {
+  // The other way round: which words looked at piece n.
+  seenBy(n) {
+    if (!this.looked) return;
+    this.pieces.forEach((piece, i) => { piece.classList.toggle("here", i === n); piece.style.removeProperty("--w"); });
+    this.words.forEach((word, t) => { word.classList.remove("here"); word.style.setProperty("--w", this.looked[t][n].toFixed(3)); });
+  }
+
+  // Words that might stand in place of word t; each forces what came before it, and itself.
+  offer(box, t, others, why) {
     const { record } = this, own = Math.exp(record.log_probabilities[t]);
     const told = element("span", `“${record.target_tokens[t].text.trim() || "␣"}” p = ${share(own)}. `);
-    this.part("instead").replaceChildren(told, ...(others.length ? [element("span", `${why}: `)] : []));
-    const before = record.target_tokens.slice(0, t).map((p) => p.text).join("");
-    const apart = t && record.target_tokens[t].text.startsWith(" ") ? " " : "";
+    box.replaceChildren(told, ...(others.length ? [element("span", `${why}: `)] : []));
+    const before = t ? [...record.text].slice(0, record.target_tokens[t - 1].span[1]).join("") : "";
     for (const other of others) {
       const choice = element("button", `${other.text.trim() || "␣"} ${share(other.probability)}`, { type: "button" });
-      choice.disabled = other.text === END;
-      choice.addEventListener("click", () => this.host.answer(this, { prefix: before + (other.text.startsWith(" ") ? "" : apart) + other.text }));
-      this.part("instead").append(choice);
+      choice.disabled = other.text === END || other.text === "␣";
+      choice.addEventListener("click", () => this.host.answer(this, { prefix: before + other.text }));
+      box.append(choice);
     }
   }
 
-  async steer(word, place) {
+  // What if, for one word, it looked at one place alone?
+  async steer(word, place, cell) {
     const found = await this.host.force(this, this.record.text, { word, place });
     if (!found) return;
     const own = { text: found.target_tokens[word].text, probability: Math.exp(found.log_probabilities[word]) };
-    this.glance(word);
-    this.offer(word, [own, ...found.runners_up[word]].sort((a, b) => b.probability - a.probability), say("steered"));
+    this.root.querySelectorAll(".pressed").forEach((c) => c.classList.remove("pressed"));
+    cell.classList.add("pressed");
+    this.offer(this.part("steered"), word, [own, ...found.runners_up[word]].sort((a, b) => b.probability - a.probability), say("steered"));
   }
 
   tabulate() {
@@ -109,7 +175,7 @@ export class Panel {
         cell.title = w.toFixed(3);
         const here = element("button", undefined, { type: "button", ariaLabel: `${what} ← ${record.source_tokens[n].text} ${w.toFixed(2)}` });
         here.at = [t, n];
-        here.addEventListener("click", () => this.steer(t, n));
+        here.addEventListener("click", () => this.steer(t, n, cell));
         cell.append(here);
         buttons.push(here);
       });
@@ -125,7 +191,7 @@ export class Panel {
     const buttons = Array.from({ length: rows * columns }, (_, n) => {
       const here = element("button", undefined, { type: "button" });
       here.at = [Math.floor(n / columns), n % columns];
-      here.addEventListener("click", () => this.steer(this.word, n));
+      here.addEventListener("click", () => this.steer(this.word, n, here));
       return here;
     });
     glass.replaceChildren(...buttons);
@@ -133,7 +199,8 @@ export class Panel {
   }
 
   overlay(t) {
-    const { record, looked, picture } = this, canvas = this.part("overlay"), columns = record.grid[1];
+    const { record, looked } = this, canvas = this.part("overlay"), columns = record.grid[1];
+    const picture = this.asked.picture.bitmap;
     if (!picture) return;
     Object.assign(canvas, { width: picture.width, height: picture.height });
     canvas.setAttribute("aria-label", `${say("looks")} ${record.target_tokens[t].text}`);
@@ -150,58 +217,73 @@ export class Panel {
     });
   }
 
-  list(alternatives) {
-    this.part("others").hidden = !alternatives.length;
-    this.part("nbest").replaceChildren(...alternatives.map((other) => {
-      const row = element("li"), choice = element("button", other.text || "␣", { type: "button" });
-      choice.addEventListener("click", async () => {
-        const found = await this.host.force(this, other.text);
-        if (found) this.show(found, this.picture);
-      });
-      row.append(choice, ` ${other.score.toFixed(2)}`);
+  // All answers, the best first; the one that is shown is marked.
+  list(texts) {
+    this.part("others").hidden = texts.length < 2;
+    this.part("nbest").replaceChildren(...texts.map((text) => {
+      const row = element("li"), choice = element("button", text || "␣", { type: "button" });
+      choice.addEventListener("click", () => this.take(text));
+      row.append(choice);
       return row;
     }));
+    this.mark();
+  }
+
+  async take(text) {
+    const { asked } = this, found = await this.host.force(this, text);
+    if (found) this.show(found, { ...asked, prefix: "" });
+  }
+
+  // Which answer, and which way through the tree, is shown.
+  mark() {
+    for (const choice of this.part("nbest").querySelectorAll("button")) {
+      choice.toggleAttribute("aria-current", choice.textContent === (this.record.text || "␣"));
+    }
+    const { tree, texts } = this.grown || {};
+    if (!tree) return;
+    const shownAs = new Set();
+    for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === this.record.text); i >= 0; i = tree[i].parent) shownAs.add(i);
+    for (const word of this.part("branches").children) word.classList.toggle("best", shownAs.has(word.branch));
   }
 
   // All that the beam ever kept. A word stands in the column of its place; a row is a way that was gone from some word on.
-  grow(record) {
-    const { tree } = record, children = tree.map(() => []), roots = [], texts = [], buttons = [];
+  grow() {
+    const { tree, text: answer } = this.record, children = tree.map(() => []), roots = [], texts = [], buttons = [];
     tree.forEach((branch, i) => {
       (branch.parent < 0 ? roots : children[branch.parent]).push(i);
       const added = branch.text === END || branch.text === "␣" ? "" : branch.text;
       texts[i] = (branch.parent < 0 ? "" : texts[branch.parent]) + added;
     });
-    const best = new Set();
-    for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === record.text); i >= 0; i = tree[i].parent) best.add(i);
-    let rows = 0;
-    const order = (list) => [...list].sort((a, b) => best.has(b) - best.has(a) || tree[b].score - tree[a].score);
-    const ways = order(roots).reverse().map((i) => ({ i, depth: 0 }));  // a stack: what a path can be as long as, recursion cannot
-    while (ways.length) {
+    this.grown = { tree, texts };
+    const first = new Set();
+    for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === answer); i >= 0; i = tree[i].parent) first.add(i);
+    const order = (list) => [...list].sort((a, b) => first.has(b) - first.has(a) || tree[b].score - tree[a].score);
+    const ways = order(roots).reverse().map((i) => ({ i, depth: 0 }));  // a stack: paths may be longer than recursion goes
+    for (let row = 0; ways.length; row++) {
       let { i, depth } = ways.pop();
-      for (let first = true; i !== undefined; depth++, first = false) {
-        const { text, probability } = tree[i], at = i;
-        const word = element("button", text.trim() || "␣", { type: "button", title: `p = ${probability.toFixed(3)}` });
-        word.append(element("small", share(probability)));
-        word.classList.toggle("best", best.has(i));
-        word.classList.toggle("turn", first && depth > 0);
-        word.style.gridArea = `${rows + 1} / ${depth + 1}`;
-        word.style.setProperty("--p", Math.max(0.15, probability).toFixed(2));
-        word.at = [rows, depth];
-        word.addEventListener("click", async () => {
-          if (text !== END) { this.host.answer(this, { prefix: texts[at] }); return; }
-          const found = await this.host.force(this, texts[at]);
-          if (found) this.show(found, this.picture);
-        });
-        buttons.push(word);
+      for (let turn = depth > 0; i !== undefined; depth++, turn = false) {
+        buttons.push(this.branch(i, row, depth, turn));
         const [next, ...others] = order(children[i]);
         for (const other of others.reverse()) ways.push({ i: other, depth: depth + 1 });
         i = next;
       }
-      rows++;
     }
     this.part("tree").hidden = !tree.length;
     this.part("branches").replaceChildren(...buttons);
     rove(buttons);
+    this.mark();
+  }
+
+  branch(i, row, depth, turn) {
+    const { tree, texts } = this.grown, { text, probability } = tree[i];
+    const word = element("button", text.trim() || "␣", { type: "button", title: `p = ${probability.toFixed(3)}` });
+    word.append(element("small", share(probability)));
+    word.classList.toggle("turn", turn);
+    word.style.gridArea = `${row + 1} / ${depth + 1}`;
+    word.style.setProperty("--p", Math.max(0.3, probability).toFixed(2));
+    Object.assign(word, { at: [row, depth], branch: i });
+    word.addEventListener("click", () => (text === END ? this.take(texts[i]) : this.host.answer(this, { prefix: texts[i] })));
+    return word;
   }
 
   save() {

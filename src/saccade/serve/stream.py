@@ -10,10 +10,11 @@ from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from saccade.serve.desk import Desk
-from saccade.serve.limits import Limits, Refused
+from saccade.serve.desk import Desk, refusal
+from saccade.serve.limits import Limits, Refused, whole
 
 LINES = "application/x-ndjson"
+SOON = 0.05  # seconds without another line, after which those that came are answered
 OFTEN = 0.2  # seconds between two looks whether a client is still there
 T = TypeVar("T")
 
@@ -54,25 +55,37 @@ async def streamed(
 ) -> AsyncIterator[bytes]:
     """As many lines as a request may have texts are under way at a time; they come back in order, one for one."""
     window: list[bytes] = []
-    async for line in _lines(chunks, 8 * limits.characters + 1000):
-        window.append(line)
-        if len(window) == limits.texts:
+    lines = _lines(chunks, 8 * limits.characters + 1000)
+    coming: asyncio.Future[bytes | None] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(anext(lines, None))
+            if not (await asyncio.wait({coming}, timeout=SOON if window else None))[0]:
+                yield await _answered(window, desk, how, limits)  # nothing more for now: who waits gets an answer
+                window = []
+                continue
+            line, coming = coming.result(), None
+            if line is None:
+                break
+            window.append(line)
+            if len(window) == limits.texts:
+                yield await _answered(window, desk, how, limits)
+                window = []
+        if window:
             yield await _answered(window, desk, how, limits)
-            window = []
-    if window:
-        yield await _answered(window, desk, how, limits)
+    finally:
+        if coming is not None:
+            coming.cancel()
 
 
 async def _lines(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    """Lines of a body; one that does not end is given up as an empty one, so that memory stays bounded."""
+    """Lines of a body; of one that is far too long only the start is kept, so that memory stays bounded."""
     rest = b""
     async for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
-        if len(rest) > most:
-            yield b""
-            rest = b""
+        rest = rest[: most + 1]  # too long to be taken, however it goes on
     if rest.strip():
         yield rest
 
@@ -82,10 +95,11 @@ async def _answered(lines: Sequence[bytes], desk: Desk, how: dict[str, Any], lim
     try:
         found = iter(await desk.ask("translate", [t for t in texts if t is not None], **how))
     except Refused as refused:
-        return b"".join(_line(refused.record()) for _ in texts)
+        return b"".join(_line(refused) for _ in texts)
     told = f'expected a line of JSON, a text or {{"text": …}}, of at most {limits.characters} characters'
-    wrong = Refused(422, "wrong_input", told, "characters", limits.characters).record()
-    return b"".join(_line(wrong if text is None else next(found)) for text in texts)
+    wrong = Refused(422, "wrong_input", told, "characters", limits.characters)
+    answers = [None if text is None else next(found) for text in texts]
+    return b"".join(_line(wrong if a is None else (refusal(a) or a)) for a in answers)
 
 
 def _text(line: bytes, most: int) -> str | None:
@@ -94,8 +108,8 @@ def _text(line: bytes, most: int) -> str | None:
     except (ValueError, RecursionError):
         return None
     text = found.get("text") if isinstance(found, dict) else found
-    return text if isinstance(text, str) and len(text) <= most else None
+    return whole(text) if isinstance(text, str) and len(text) <= most else None
 
 
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record).encode() + b"\n"
+def _line(told: dict[str, Any] | Refused) -> bytes:
+    return json.dumps(told.record() if isinstance(told, Refused) else told).encode() + b"\n"

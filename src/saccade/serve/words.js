@@ -10,7 +10,9 @@ const WORDS = {
     export: "Save the picture", steer: "Click a cell, or press Enter on it: what if it looked there alone?",
     steered: "Looking there alone it would write", needKey: "This service wants a key.",
     looks: "The picture, bright where the model looked for", grow: "Click a word: what follows if the answer begins so?",
-    row: "row", column: "column",
+    row: "row", column: "column", begins: "Begins with", anew: "search freely again", lookedAt: "looked at",
+    noPictures: "No model here reads pictures.", badKey: "A key has plain letters and digits only.", enter: "Enter",
+    notShown: "This browser cannot show that picture, so there is no overlay.",
   },
   ko: {
     model: "모형", beside: "나란히", nobody: "없음", input: "글", output: "답", picture: "그림",
@@ -23,22 +25,30 @@ const WORDS = {
     export: "그림 저장", steer: "칸을 누르거나 Enter를 치면: 그곳만 보았다면?",
     steered: "그곳만 보았다면 쓸 말", needKey: "이 서비스에는 키가 필요합니다.",
     looks: "모형이 이 단어를 쓸 때 본 곳이 밝은 그림:", grow: "단어를 누르면: 답이 그렇게 시작한다면?",
-    row: "행", column: "열",
+    row: "행", column: "열", begins: "이렇게 시작:", anew: "다시 자유롭게 찾기", lookedAt: "본 곳",
+    noPictures: "여기에는 그림을 읽는 모형이 없습니다.", badKey: "키에는 영문자와 숫자만 쓸 수 있습니다.", enter: "입력",
+    notShown: "이 브라우저가 그 그림을 보여 줄 수 없어 겹쳐 그릴 수 없습니다.",
   },
 };
 
-let language = navigator.language.startsWith("ko") ? "ko" : "en";
+let language = sessionStorage.getItem("language") || (navigator.language.startsWith("ko") ? "ko" : "en");
 
 export const say = (name) => WORDS[language][name];
 
 export const speak = (switched = false) => {
-  if (switched) language = language === "ko" ? "en" : "ko";
+  if (switched) {
+    language = language === "ko" ? "en" : "ko";
+    sessionStorage.setItem("language", language);
+  }
   document.documentElement.lang = language;
   document.querySelectorAll("[data-say]").forEach((e) => { e.textContent = say(e.dataset.say); });
   const button = document.getElementById("language");
   button.lang = language === "ko" ? "en" : "ko";
   button.textContent = language === "ko" ? "English" : "한국어";
 };
+
+// What cannot be seen, by its number.
+export const visible = (text) => text.replace(/[\p{C}\p{Z}]/gu, (c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
 
 export const element = (name, text, attributes = {}) => {
   const made = document.createElement(name);

@@ -3,32 +3,36 @@
 import base64
 import json
 import signal
+import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from saccade.serve.limits import Limits
+
 Message = dict[str, Any]
 
 
-def work(paths: list[str], connection: Connection, threads: int, pixels: int) -> None:
+def work(paths: list[str], connection: Connection, threads: int, limits: Limits) -> None:
     """Answers until it is told to end, or until nobody is there to ask."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # whoever started it says when it is over
     try:
-        _send(connection, _serve(paths, connection, threads, pixels))
+        _send(connection, _serve(paths, connection, threads, limits))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except ValueError as error:
         _send(connection, {"unfit": str(error)})
 
 
-def _serve(paths: list[str], connection: Connection, threads: int, pixels: int) -> Message:
+def _serve(paths: list[str], connection: Connection, threads: int, limits: Limits) -> Message:
     import torch  # noqa: PLC0415  (here alone: the service itself never loads it)
 
     from saccade.train import Run, load  # noqa: PLC0415
 
     torch.set_num_threads(threads)
     translator = load(*map(Path, paths))
+    translator.most = min(translator.most, limits.tokens - 1)
     run = Run.open(Path(paths[0]))
     facts = {
         "family": run.config.model.family,
@@ -42,27 +46,30 @@ def _serve(paths: list[str], connection: Connection, threads: int, pixels: int) 
         asked: Message = json.loads(connection.recv_bytes())
         if asked["kind"] == "end":
             return {"ended": True}
-        _send(connection, {"found": _answered(translator, asked, pixels)})
+        _send(connection, {"found": _answered(translator, asked, limits)})
 
 
-def _answered(translator: Any, asked: Message, pixels: int) -> list[Message]:
-    """What one client asked wrongly fails for that client alone: then the batch is gone through one by one."""
+def _answered(translator: Any, asked: Message, limits: Limits) -> list[Message]:
+    """What goes wrong for one client goes wrong for that client alone: then the batch is gone through one by one."""
     try:
-        return _answer(translator, asked, pixels)
-    except ValueError as error:
-        if len(asked["items"]) == 1:
+        return _answer(translator, asked, limits)
+    except Exception as error:
+        if len(asked["items"]) > 1:
+            return [m for item in asked["items"] for m in _answered(translator, {**asked, "items": [item]}, limits)]
+        if isinstance(error, ValueError):
             return [{"failed": str(error)}]
-        return [m for item in asked["items"] for m in _answered(translator, {**asked, "items": [item]}, pixels)]
+        traceback.print_exc()  # an error of ours, for the log; the client learns that there was one
+        return [{"broken": True}]
 
 
-def _answer(translator: Any, asked: Message, pixels: int) -> list[Message]:
+def _answer(translator: Any, asked: Message, limits: Limits) -> list[Message]:
     from saccade.search import Options  # noqa: PLC0415
 
     items, forced = asked["items"], asked["kind"] == "align"
     sources = [item[0] for item in items] if forced else items
-    broken: dict[int, str] = {}
+    broken: dict[int, Message] = {}
     if translator.reads_pictures:
-        sources, broken = _seen(translator, sources, pixels)
+        sources, broken = _seen(translator, sources, limits)
     if forced:
         steer = asked.get("steer")
         pairs = list(zip(sources, (item[1] for item in items), strict=True))
@@ -70,30 +77,25 @@ def _answer(translator: Any, asked: Message, pixels: int) -> list[Message]:
     else:
         found = translator.translate(sources, Options(**asked["options"]), asked["look"], asked["prefix"])
     told = [_told(p, forced or asked["attention"]) for p in found]
-    return [{"failed": broken[i]} if i in broken else t for i, t in enumerate(told)]
+    return [broken.get(i, t) for i, t in enumerate(told)]
 
 
-def _seen(translator: Any, encoded: list[str], pixels: int) -> tuple[list[str], dict[int, str]]:
+def _seen(translator: Any, encoded: list[str], limits: Limits) -> tuple[list[str], dict[int, Message]]:
     """Pictures by names of ours, ready to be looked at; and what is wrong with those that cannot be."""
-    names, fitted, broken = [], {}, {}
+    from saccade.data.pictures import TooLargeError, open_picture  # noqa: PLC0415
+
+    names, fitted = [], {}
+    broken: dict[int, Message] = {}
     for i, content in enumerate(encoded):
+        names.append(f"picture {i}")
         try:
-            fitted[f"picture {i}"] = translator.source.fit(_opened(base64.b64decode(content), pixels))
-            names.append(f"picture {i}")
+            fitted[names[i]] = translator.source.fit(open_picture(base64.b64decode(content), limits.pixels))
+        except TooLargeError as error:
+            broken[i], names[i] = {"over": ["pixels", error.pixels, limits.pixels]}, ""
         except ValueError as error:
-            broken[i] = str(error)
-            names.append("")
+            broken[i], names[i] = {"failed": str(error)}, ""
     translator.pictures = fitted
     return names, broken
-
-
-def _opened(content: bytes, pixels: int) -> Any:
-    from saccade.data.pictures import open_picture  # noqa: PLC0415
-
-    picture = open_picture(content)
-    if picture.width * picture.height > pixels:
-        raise ValueError(f"the picture: {picture.width}×{picture.height} pixels, more than {pixels:,}")
-    return picture
 
 
 def _told(prediction: Any, attention: bool) -> Message:
