@@ -232,18 +232,18 @@ def test_a_late_answer_does_not_overwrite_a_newer_one(tab):
     tab.fill("#text", "a b c d")
     tab.wait_for_selector(".nbest button", state="attached")
     tab.click(".others summary")
-    held = []
-
-    def hold(route):
-        held.append(route)
-
-    tab.route("**/v1/align", hold)
+    tab.evaluate("""() => {
+      const real = window.fetch;
+      const late = (...asked) => new Promise((done) => { setTimeout(() => done(real(...asked)), 1500); });
+      window.fetch = (path, how) => (path === "/v1/align" ? late : real)(path, how);
+    }""")
     tab.locator(".nbest button").last.click()
     tab.fill("#text", "b")
     expect(tab.locator(".source")).to_have_text("b∎")
     answer = tab.locator(".output").inner_text()
-    held[0].continue_()
-    tab.wait_for_timeout(500)
+    with tab.expect_response("**/v1/align"):
+        pass
+    tab.wait_for_timeout(300)
     assert tab.locator(".output").inner_text() == answer
 
 
