@@ -302,6 +302,7 @@ def test_in_korean_on_a_phone(tab):
     tab.select_option("#beside", "more")
     tab.click("#language")
     expect(tab.locator(".whose").first).to_have_text("Answer · letters")
+    expect(tab.locator(".panel[inert]")).to_have_count(0)
     assert serious(tab) == []
 
 

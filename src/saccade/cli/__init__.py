@@ -18,8 +18,8 @@ import saccade
 from saccade.errors import UsageError
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
-# Threads that wait for each other give way soon, not after minutes of spinning: as quick on a quiet machine, and many times
-# quicker on one that has other work (docs/benchmarks.md). Read when torch is loaded.
+# Threads that wait for each other give way soon: as quick on a quiet machine, and many times quicker on one that has
+# other work (docs/benchmarks.md). Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 app = typer.Typer(

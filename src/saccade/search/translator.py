@@ -197,6 +197,8 @@ class Translator:
                 return _Source(text, [], (), (), False)
             fitted = self.pictures.get(text) if self.pictures is not None else None
             return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
+        if not text.strip():
+            return _Source(text, [], (), (), False)
         encoded = self.source.encode(text)
         unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
