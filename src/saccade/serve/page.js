@@ -193,14 +193,14 @@ const label = () => {
   chosen().forEach((panel) => { panel.part("whose").textContent = chosen().length > 1 ? `${say("output")} · ${panel.model}` : say("output"); });
 };
 
-const begin = async (first = true) => {
+const begin = async () => {
   try {
     const before = models.filter((m) => m.ready).length;
     ({ models } = await ask("/v1/models"));
     limits = await ask("/v1/limits");
     $("key").hidden = true;
     const ready = models.filter((m) => m.ready), waiting = models.some((m) => !m.ready && !m.unfit);
-    if (waiting) setTimeout(() => begin(false), LOADING);
+    if (waiting) setTimeout(begin, LOADING);
     if (!ready.length) {
       if (waiting) state(say("loading"));
       else state(`${models[0].name}: ${models[0].unfit}`, true);
@@ -210,7 +210,7 @@ const begin = async (first = true) => {
     else if (ready.length !== before) choose($("model").value, $("beside").value);
   } catch (error) {
     wrong(error);
-    if (!error.told) setTimeout(() => begin(first), AGAIN);
+    if (!error.told) setTimeout(begin, AGAIN);
   }
 };
 

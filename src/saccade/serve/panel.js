@@ -30,7 +30,7 @@ export class Panel {
   part(name) { return this.root.querySelector(`.${name}`); }
 
   clear() {
-    this.record = this.looked = this.asked = null;
+    this.record = this.looked = this.asked = this.grown = null;
     for (const name of ["output", "source", "instead", "nbest", "glances", "branches", "glass", "steered"]) this.part(name).replaceChildren();
     for (const name of ["export", "seen", "others", "whole", "tree", "begins"]) this.part(name).hidden = true;
     this.said("");
