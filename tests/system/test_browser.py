@@ -93,8 +93,7 @@ def test_words_come_first_and_pieces_are_one_key_away(open_page):
     names = tab.locator("tbody th")
     assert names.all_inner_texts() == ["zwei", "Männer", "im", "Freien", END]
     assert tab.locator("tbody tr").nth(1).locator("td.n").first.inner_text() == "0.37"  # both of its pieces
-    tab.locator(".scroll").focus()
-    tab.keyboard.press("w")
+    tab.keyboard.press("w")  # as soon as the page is there
     assert names.all_inner_texts() == ["zwei", "Männ", "er", "im", "Freien", END]
     tab.keyboard.press("w")
     assert names.count() == 5
@@ -113,7 +112,10 @@ def test_layers_and_heads_of_a_picture_are_a_choice_away_and_a_table_stands_in(o
     assert float(peak.evaluate("e => getComputedStyle(e).fillOpacity")) == pytest.approx(shown, abs=0.025)
     assert tab.locator("figure").first.locator("rect").count() == 0  # the picture as it was seen
     tab.click("summary")
-    assert tab.locator("table tbody tr").count() == 4
+    rows = tab.locator("table tbody tr")
+    assert rows.count() == 4
+    assert rows.nth(2).locator("td").nth(1).inner_text() == f"{weights[2].max():.2f}"  # of the head that is shown
+    assert f"{12 * weights.max():.0f} times" in tab.locator(".scale").inner_text()
     assert "of 3 by 4" in tab.locator("table tbody tr").first.inner_text()
     assert serious(tab) == []
 

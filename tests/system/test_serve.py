@@ -136,7 +136,7 @@ def test_clients_of_libretranslate_work_unchanged(service, letters):
     assert client.detect("hello")[0]["language"] == "en"
     wrong = service.post("/translate", json={"q": "a", "source": "en", "target": "xx"})
     assert wrong.status_code == 400
-    assert wrong.json() == {"error": "en to xx is not supported"}
+    assert wrong.json() == {"error": "en to xx is not supported (en to de)"}
     both = service.post("/translate", json={"q": ["a", "b"], "source": "auto", "target": "de"}).json()
     assert len(both["translatedText"]) == 2
 

@@ -121,3 +121,10 @@ def test_every_score_of_a_report_has_an_interval_around_it():
     for name in ("bleu", "chrf", "ter", "exact", "wer", "per", "cer"):
         low, high = found.intervals[name]
         assert low < found.scores[name] < high, name
+
+
+def test_an_interval_where_nothing_is_right():
+    said = [Prediction("w", "", -1), Prediction("w", "x", -1)]
+    found = report(said, [["the cat"], ["sat down"]], symbols=False)
+    assert found.intervals["chrf"][0] == 0
+    assert found.intervals["ter"] == (100, 100)

@@ -304,3 +304,32 @@ class TestInterchange:
                 from_links([("a b c", "C A")], [line])
         with pytest.raises(ValueError, match="2 lines of links for 1 pairs"):
             from_links([("a", "b")], ["", ""])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("log_probabilities", [1e9, -1, -1, -1]),
+        ("score", float("nan")),
+        ("source_tokens", [{"text": "the", "span": ["a", "b"]}] * 4),
+        ("source_tokens", [{"text": "the", "span": [1]}] * 4),
+        ("runners_up", [[{"text": 3, "probability": "x"}]] * 4),
+        ("runners_up", [[{"text": "x", "probability": float("inf")}]] * 4),
+        ("grid", [-1, -4]),
+        ("attention", {"cross": [[[[float("nan")] * 4] * 4]]}),
+        ("attention", {"cross": [[[[-3.0] * 4] * 4]]}),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused_in_one_line(field, value):
+    record = prediction().record()
+    with pytest.raises(ValueError, match="not the record of a prediction: TypeError"):
+        Prediction.read({**record, field: value})
+
+
+def test_a_picture_s_view_of_itself_has_its_own_columns(tmp_path):
+    cross, itself = np.full((1, 1, 4, 6), 1 / 6, np.float32), np.full((1, 1, 4, 4), 0.25, np.float32)
+    said = prediction(source_tokens=(), cross=cross, decoder=itself, grid=(2, 3))
+    said.save(tmp_path / "x.csv", view="decoder:0")
+    assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",START,die, Kat,ze"
+    said.save(tmp_path / "y.csv")
+    assert (tmp_path / "y.csv").read_text().splitlines()[0].count("0,") == 3

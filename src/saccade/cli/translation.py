@@ -19,6 +19,7 @@ from saccade.search import Occluded, Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.prediction import VIEWED, check_ending
 from saccade.see.terminal import printable
+from saccade.see.views import check_name
 from saccade.train import load
 
 INSIDE = (".html", ".json")  # files that can hold what a model sees in itself
@@ -170,12 +171,16 @@ class Views:
             raise UsageError(f"--view: is for --show, and for --save FILE with {' '.join(VIEWED)}")
         if view is not None and save is not None and save.suffix.lower() not in VIEWED:
             raise UsageError(f"--view: {save.suffix} holds every view")
-        if inside and not as_json and (save is None or save.suffix.lower() not in INSIDE):
+        if view is not None:
+            check_name(view)
+        if inside and view is None and not as_json and (save is None or save.suffix.lower() not in INSIDE):
             raise UsageError(f"--inside: is shown by --json and --save FILE with {' or '.join(INSIDE)}")
         if as_json and (alignments or show or occlude):
             raise UsageError("--json: prints records alone; leave out --alignments, --show and --occlude")
         if save is not None:
             check_ending(save)
+            if not save.parent.is_dir() or not os.access(save.parent, os.W_OK):
+                raise ValueError(f"{save}: cannot be written there")
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
         self.view = view

@@ -82,11 +82,12 @@ class TooLargeError(ValueError):
         self.pixels = size[0] * size[1]
 
 
-def open_picture(source: str | Path | bytes, most: int = MOST_PIXELS) -> Image.Image:
+def open_picture(source: str | Path | bytes, most: int | None = None) -> Image.Image:
     """A picture in RGB, upright; whatever is wrong with it is a ValueError of one line.
 
-    One of more than `most` pixels is not decoded.
+    One of more than `most` pixels (MOST_PIXELS, if nothing else is said) is not decoded.
     """
+    most = MOST_PIXELS if most is None else most
     name = "the picture" if isinstance(source, bytes) else str(source)
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:

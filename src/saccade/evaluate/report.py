@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from saccade.data import Pair
 from saccade.evaluate.scenes import is_scene, scene_scores
 from saccade.metrics import (
-    SAMPLES,
     bleu_of,
     bleu_parts,
     caption_scores,
@@ -18,6 +17,7 @@ from saccade.metrics import (
     edits,
     interval,
     plain,
+    text_parts,
     text_scores,
 )
 from saccade.search import Options, Translator
@@ -128,13 +128,12 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
     }
     longest = max((len(text.split()) for text in [*raw, *(r for known in references for r in known)]), default=0)
     shifted = not symbols or longest <= MOST_SHIFTED
-    text = text_scores(raw, references, ("bleu",))
-    text |= text_scores(raw, references, ("chrf", "ter") if shifted else ("chrf",), samples=SAMPLES)
+    text = text_scores(raw, references, ("bleu", "chrf", "ter") if shifted else ("bleu", "chrf"))
     scores = {name: found.score for name, found in text.items()}
     scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
     scores["wer"] = 100 - scores["exact"]
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
-    intervals |= {name: found.interval for name, found in text.items() if found.interval is not None}
+    intervals |= {name: interval(*text_parts(name, raw, references)) for name in text if name != "bleu"}
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
     several = sum(" " in p.source.strip() for p in predictions)
     unit = "words" if 2 * several > len(predictions) else "characters"

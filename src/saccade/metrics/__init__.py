@@ -6,14 +6,13 @@ them: a word is right only if all of it is, and the nearest reference counts.
 """
 
 from saccade.metrics.alignment import Agreement, Gold, Link, agreement, read_gold
-from saccade.metrics.bootstrap import SAMPLES, interval, paired
+from saccade.metrics.bootstrap import interval, paired
 from saccade.metrics.captions import caption_scores
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
-from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_scores
+from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_parts, text_scores
 
 __all__ = [
-    "SAMPLES",
     "Agreement",
     "BleuParts",
     "Edits",
@@ -35,5 +34,6 @@ __all__ = [
     "paired",
     "plain",
     "read_gold",
+    "text_parts",
     "text_scores",
 ]

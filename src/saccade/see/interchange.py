@@ -92,6 +92,8 @@ def _soft(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Prediction]:
         try:
             score = float(parts[2])
             columns, rows = map(int, parts[4].split())
+            if not np.isfinite(score):
+                raise ValueError
         except ValueError:
             raise ValueError(f"{where}: the score, N and T must be numbers") from None
         for name, count, words in (("N", columns, read), ("T", rows, written)):

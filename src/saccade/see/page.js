@@ -35,9 +35,9 @@
     if (record.words && record.words.first) found.reverse();
     const each = (name, layers, view) => found.push(...parts(layers).map(([which, weights]) => [name + which, view(weights)]));
     if (cross.length > 1 || cross[0].length > 1) each("", cross, pieces);
-    if (encoder) each("the source at itself: ", encoder, (weights) => ({ source, target: source, weights }));
+    if (encoder) each("the source at itself: ", encoder, (weights) => ({ source, target: source, weights, axes: "Rows and columns: the source." }));
     const before = ["START", ...target.slice(0, -1)];
-    if (decoder) each("what was written at itself: ", decoder, (weights) => ({ ...pieces(weights), source: before }));
+    if (decoder) each("what was written at itself: ", decoder, (weights) => ({ ...pieces(weights), source: before, axes: "Rows: what was written. Columns: what stood before it." }));
     return found;
   };
 
@@ -53,6 +53,7 @@
       head.append(cell);
     }
     table.tHead.replaceChildren(head);
+    table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at.`;
     table.tBodies[0].replaceChildren(...view.target.map((text, t) => {
       const row = element("tr");
       const name = element("th");
@@ -74,9 +75,15 @@
   };
 
   // The same picture by other weights, on one scale for all words.
-  const paint = (figures, weights) => {
-    const most = Math.max(1e-9, ...weights.flat());
+  const paint = (section, figures, grid, weights) => {
+    const most = Math.max(1e-9, ...weights.flat()), cells = grid[0] * grid[1], rows = section.querySelectorAll("details tbody tr");
+    section.querySelector(".scale").textContent = `Bright is where it looked; white would be ${(most * cells).toFixed(0)} times what looking everywhere alike gives.`;
     figures.forEach((figure, t) => {
+      const best = weights[t].indexOf(Math.max(...weights[t]));
+      const where = `row ${Math.floor(best / grid[1]) + 1}, column ${(best % grid[1]) + 1} of ${grid[0]} by ${grid[1]}`;
+      figure.querySelector("svg").setAttribute("aria-label", `${figure.querySelector("bdi").textContent}: looks most at ${where}`);
+      [rows[t].cells[1].textContent, rows[t].cells[2].textContent] = [where, weights[t][best].toFixed(2)];
+      rows[t].cells[4].textContent = entropy(weights[t]).toFixed(2);
       figure.querySelectorAll("rect").forEach((cell, n) => cell.setAttribute("class", `w${level(weights[t][n] / most)}`));
       const told = figure.querySelector("small");
       const [, , ...rest] = told.textContent.split(", ");
@@ -119,8 +126,9 @@
         const choice = choose(controls, found, (view) => draw(table, view));
         if (record.words) {
           controls.append(element("span", "w: words or pieces", "score"));
-          section.addEventListener("keydown", (event) => {
-            if (event.key !== "w" || event.ctrlKey || event.metaKey || event.altKey) return;
+          document.addEventListener("keydown", (event) => {
+            const here = document.activeElement.closest("section");  // that one alone; from elsewhere, all
+            if (event.key !== "w" || event.ctrlKey || event.metaKey || event.altKey || (here && here !== section)) return;
             const wanted = found[Number(choice.value)][0] === "words" ? "pieces" : "words";
             choice.value = String(found.findIndex(([name]) => name === wanted));
             choice.dispatchEvent(new Event("change"));
@@ -135,7 +143,7 @@
       const figures = [...glances.querySelectorAll("figure.glance")];
       if (cross && (cross.length > 1 || cross[0].length > 1)) {
         const usual = [["as usual", mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer])]];
-        choose(controls, [...usual, ...parts(cross)], (weights) => paint(figures, weights));
+        choose(controls, [...usual, ...parts(cross)], (weights) => paint(section, figures, record.grid, weights));
       }
       const smooth = element("input");
       smooth.type = "checkbox";

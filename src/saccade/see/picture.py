@@ -1,6 +1,7 @@
 """The alignment picture of the papers: source above, what was written on the left."""
 
 import io
+import logging
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
     if prediction.weights is None:
         raise ValueError("there is no attention to draw")
     shown = view(prediction, name)
+    if not len(shown.rows):
+        raise ValueError("nothing was written: there is nothing to draw")
     if max(shown.weights.shape) > MOST_SIDE and shown.columns:
         rows, columns = shown.weights.shape
         raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")
@@ -48,6 +51,7 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
             stacklevel=2,
         )
     settings: Any = {"font.family": families, "svg.fonttype": "none"}
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # which weight of a font it took is no news
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure = _heatmap(shown) if shown.columns else _overlay(prediction, shown)
@@ -102,8 +106,8 @@ def _told(shown: View, t: int) -> str:
     told.append(f"H {shown.entropy(t):.2f}")
     if shown.gates:
         told.append(f"β {shown.gates[t]:.2f}")
-    if shown.instead:
-        told.append(_label(_instead(shown.instead[t])))
+    if shown.instead and (others := _instead(shown.instead[t])):
+        told.append(_label(others))
     return "  ".join(told)
 
 

@@ -4,6 +4,7 @@ import csv
 import html
 import io
 import json
+import math
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever
 
 
 ENDINGS = (".json", ".csv", ".txt", ".soft", ".html", ".png", ".svg", ".pdf")
+LIKELIEST = 1e-3  # a log-probability: above 0 only by rounding
 VIEWED = (".csv", ".txt", ".png", ".svg", ".pdf")  # which show one view of it
 
 
@@ -212,8 +214,23 @@ class Prediction:
         for name in ("log_probabilities", "runners_up", "gates"):
             if len(getattr(self, name)) not in (0, written):
                 raise TypeError(f"{name}: {len(getattr(self, name))} for {written} tokens")
-        if not all(isinstance(x, int | float) for x in (self.score, *self.log_probabilities, *self.gates)):
-            raise TypeError("score and probabilities must be numbers")
+        self._check_values()
+
+    def _check_values(self) -> None:
+        numbers = (self.score, *self.log_probabilities, *self.gates, *(x for row in self.runners_up for _, x in row))
+        if not all(isinstance(x, int | float) and math.isfinite(x) for x in numbers):
+            raise TypeError("scores and probabilities must be numbers")
+        if any(p > LIKELIEST for p in self.log_probabilities):
+            raise TypeError("log_probabilities: above 0")
+        if not all(isinstance(text, str) for row in self.runners_up for text, _ in row):
+            raise TypeError("runners_up: must be texts with their probabilities")
+        for token in (*self.source_tokens, *self.target_tokens):
+            if len(token.span) != 2 or not all(isinstance(x, int) and x >= 0 for x in token.span):
+                raise TypeError(f"span: {token.span}, expected two places in the text")
+        if self.grid is not None and not all(isinstance(x, int) and x > 0 for x in self.grid):
+            raise TypeError(f"grid: {self.grid}, expected rows and columns")
+        if not all(np.isfinite(w).all() and (w >= 0).all() for w in self.attention.values()):
+            raise TypeError("attention: weights must be numbers of at least 0")
 
     def save(self, path: Path | str, view: str | None = None) -> None:
         """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf.
@@ -285,7 +302,7 @@ class Prediction:
             return out.getvalue()
         shown = view(self, name or "pieces")
         cells = [f"{r},{c}" for r in range(self.grid[0]) for c in range(self.grid[1])] if self.grid else []
-        writer.writerow(["", *(cells or shown.columns)])
+        writer.writerow(["", *(shown.columns or cells)])
         for row, weights in zip(shown.rows, shown.weights, strict=True):
             writer.writerow([row, *(f"{w:.6g}" for w in weights)])
         return out.getvalue()

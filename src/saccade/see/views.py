@@ -52,6 +52,12 @@ def usual(p: "Prediction") -> str:
     return "words" if in_pieces and not spelt and p.grid is None else "pieces"
 
 
+def check_name(name: str) -> None:
+    """Whether there is such a view at all, before anything is computed."""
+    if not name or (name not in ("words", "pieces") and _NAME.fullmatch(name) is None):
+        raise ValueError(f"view: {name!r}, expected words, pieces, mean, LAYER, LAYER.HEAD or encoder:… or decoder:…")
+
+
 def view(p: "Prediction", name: str | None = None) -> View:
     """The view of that name; the usual one, without a name."""
     if p.weights is None:
@@ -64,9 +70,9 @@ def view(p: "Prediction", name: str | None = None) -> View:
         return View(rows, columns, p.weights, *beside)
     if name == "words":
         return _in_words(p)
+    check_name(name)
     found = _NAME.fullmatch(name)
-    if not name or found is None:
-        raise ValueError(f"view: {name!r}, expected words, pieces, mean, LAYER, LAYER.HEAD or encoder:… or decoder:…")
+    assert found is not None
     weights = _picked(p, found["kind"] or "cross", found["layer"], found["head"])
     match found["kind"]:
         case "encoder":
