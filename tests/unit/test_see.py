@@ -333,3 +333,18 @@ def test_a_picture_s_view_of_itself_has_its_own_columns(tmp_path):
     assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",START,die, Kat,ze"
     said.save(tmp_path / "y.csv")
     assert (tmp_path / "y.csv").read_text().splitlines()[0].count("0,") == 3
+
+
+def test_words_written_leftward_are_isolated_so_that_columns_stay():
+    said = prediction(source="אבג דה", source_tokens=tokens("אבג", " דה", "ו"))
+    lines = said.drawn(colour=False, view="pieces").splitlines()
+    assert lines[0].count("\u2068") == lines[0].count("\u2069") == 3
+    assert "\u2068" not in lines[1]
+
+
+def test_a_soft_file_that_ends_early_is_said_to(tmp_path):
+    prediction().save(tmp_path / "x.soft")
+    lines = (tmp_path / "x.soft").read_text().splitlines()
+    (tmp_path / "y.soft").write_text("\n".join(lines[:-2]) + "\n")
+    with pytest.raises(ValueError, match=r"y.soft:1: 4 rows of weights should follow, but the file ends after \d"):
+        read_soft(tmp_path / "y.soft")

@@ -8,6 +8,7 @@ The soft alignments of Nematus, which SoftAlignments draws too: a head line, the
 N and T count the end of each side, if the matrix has it. And Pharaoh's links, `0-0 1-2`, which are weights of 0 and 1.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -99,7 +100,10 @@ def _soft(path: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Prediction]:
         for name, count, words in (("N", columns, read), ("T", rows, written)):
             if count not in (len(words), len(words) + 1):
                 raise ValueError(f"{where}: {name} is {count}, but there are {len(words)} words (and an end, perhaps)")
-        weights = np.array([_row(path, next(lines, (number, "")), columns) for _ in range(rows)], np.float32)
+        found = list(itertools.islice(lines, rows))
+        if len(found) < rows:
+            raise ValueError(f"{where}: {rows} rows of weights should follow, but the file ends after {len(found)}")
+        weights = np.array([_row(path, row, columns) for row in found], np.float32)
         some = True
         yield _prediction(read, written, weights.reshape(rows, columns), score)
     if not some:

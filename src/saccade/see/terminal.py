@@ -68,7 +68,7 @@ def _glances(prediction: "Prediction", shown: View, colour: bool, width: int) ->
     """The grid of a picture for each word, side by side: dark where the model looked, on one scale for all words."""
     assert prediction.grid is not None
     rows, columns = prediction.grid
-    across = max(2 * columns, 12)
+    across = max(2 * columns, 20)
     each = max(1, (width + 2) // (across + 2))
     lines = []
     words = list(enumerate(zip(shown.rows, shown.weights.reshape(-1, rows, columns), strict=True)))
@@ -79,9 +79,16 @@ def _glances(prediction: "Prediction", shown: View, colour: bool, width: int) ->
         for r in range(rows):
             cells = ("".join(_shade(float(w) / most, 2, colour) for w in grid[r]) for _, (_, grid) in some)
             lines.append("  ".join(cell + " " * (across - 2 * columns) for cell in cells))
-        told = (f"{shown.probabilities[t]:.2f} H {shown.entropy(t):.2f}" for t, _ in some if shown.probabilities)
-        lines += ["  ".join(_pad(f"p {x}", across) for x in told), ""]
+        lines += ["  ".join(_pad(_told(shown, t), across) for t, _ in some), ""]
     return "\n".join(line.rstrip() for line in lines[:-1])
+
+
+def _told(shown: View, t: int) -> str:
+    """Of a word that looked at a picture: how many times more than everywhere alike at its peak, entropy, β, p."""
+    told = [f"{float(shown.weights[t].max()) * shown.weights.shape[1]:.0f}×", f"H {shown.entropy(t):.2f}"]
+    told += [f"β {shown.gates[t]:.2f}"] if shown.gates else []
+    told += [f"p {shown.probabilities[t]:.2f}"] if shown.probabilities else []
+    return " ".join(told)
 
 
 def _shade(weight: float, width: int, colour: bool) -> str:
@@ -100,7 +107,8 @@ def _cell(text: str) -> str:
     shown = printable(text.strip()) or "␣"
     while _width(shown) > 16:
         shown = shown[:-2] + "…"
-    return shown
+    leftward = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in shown)
+    return f"\u2068{shown}\u2069" if leftward else shown  # isolated, so that columns stay where they are
 
 
 def _width(text: str) -> int:
