@@ -358,3 +358,20 @@ def test_a_model_that_cannot_be_loaded_is_said_to_be_and_the_other_answers(lette
         tab.context.close()
         process.terminate()
         process.wait(30)
+
+
+def test_a_key_is_asked_for_and_a_wrong_one_can_be_mended(letters, browser):
+    with started(letters, SACCADE_API_KEY="secret") as (_, client):
+        tab = browser.new_context(locale="en-US").new_page()
+        tab.goto(str(client.base_url))
+        expect(tab.locator("#secret")).to_be_focused()
+        for key, says in (("ключ", "plain letters"), ("wrong", "wants a key")):
+            tab.fill("#secret", key)
+            tab.click("#key button")
+            expect(tab.locator("#state.bad")).to_contain_text(says)
+        tab.fill("#secret", "secret")
+        tab.keyboard.press("Enter")
+        expect(tab.locator("#key")).to_be_hidden()
+        tab.fill("#text", "a b")
+        tab.wait_for_selector(".output button")
+        tab.context.close()

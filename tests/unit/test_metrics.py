@@ -123,6 +123,15 @@ def test_every_score_of_a_report_has_an_interval_around_it():
         assert low < found.scores[name] < high, name
 
 
+def test_scores_from_parts_are_those_of_sacrebleu():
+    said = [Prediction("w", "the cat sat" if i % 3 else "a dog sat there", -1) for i in range(30)]
+    known = [["the cat sat", "a cat sat"], ["the dog sat"]] * 15
+    found, whole = report(said, known, symbols=False), text_scores([p.text for p in said], known)
+    for name, scored in whole.items():
+        assert found.scores[name] == pytest.approx(scored.score)
+        assert found.signatures[name] == scored.signature
+
+
 def test_an_interval_where_nothing_is_right():
     said = [Prediction("w", "", -1), Prediction("w", "x", -1)]
     found = report(said, [["the cat"], ["sat down"]], symbols=False)

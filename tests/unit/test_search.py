@@ -12,6 +12,7 @@ from saccade.data import Frame, Tokeniser
 from saccade.model import build
 from saccade.search import Options, Sampling, Translator, beam_search, force
 from saccade.search.translator import LENGTH_PENALTY
+from saccade.search.tree import Grown
 from saccade.see import Prediction
 
 START, STOP = 1, 2
@@ -231,12 +232,11 @@ def test_a_longer_caption_is_not_favoured_but_a_longer_translation_may_be():
 
 
 def test_the_tree_holds_every_hypothesis_at_its_score(model):
-    memory, limits, trees = model.encode(*sources()), torch.tensor([6, 3, 5]), []
-    found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3, trees=trees)
+    memory, limits, grown = model.encode(*sources()), torch.tensor([6, 3, 5]), Grown(3, 3)
+    found = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3, grown=grown)
     plain = beam_search([model], [memory], limits, start=START, stop=STOP, beam=3)
     assert found == plain
-    assert len(trees) == 3
-    for tree, hypotheses in zip(trees, found, strict=True):
+    for tree, hypotheses in zip(grown.trees, found, strict=True):
         paths = {}
         for i, (parent, token, score) in enumerate(tree):
             assert parent < i

@@ -18,7 +18,7 @@ import saccade
 from saccade.errors import UsageError
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
-# Threads that wait for each other give way soon: as quick on a quiet machine, and many times quicker on one that has
+# Threads that wait for each other give way soon: nearly as quick on a quiet machine, many times quicker on one that has
 # other work (docs/benchmarks.md). Read when torch is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 

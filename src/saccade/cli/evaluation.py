@@ -1,7 +1,6 @@
 """What `saccade evaluate` and `saccade info` do once torch may be loaded."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from saccade.cli.words import say
+from saccade.cli.words import check_place, say
 from saccade.data import Corpus, Frame, Pair, Source, readable
 from saccade.errors import UsageError
 from saccade.evaluate import (
@@ -160,8 +159,7 @@ def check_page(path: Path | None) -> None:
         return
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: a page is HTML; call it {path.with_suffix('.html')}")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"{path}: cannot be written there")
+    check_place(path)
 
 
 def save_page(path: Path, content: str) -> None:

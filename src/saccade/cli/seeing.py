@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
 
-from saccade.cli.words import say
+from saccade.cli.words import check_place, say
 from saccade.data import Pair, Source
 from saccade.errors import UsageError
 from saccade.metrics import ailments
@@ -19,6 +20,7 @@ SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 def see_command(file: Path, pairs: Source | None, save: Path | None, view: str | None) -> None:
     if save is not None:
         check_ending(save)
+        check_place(save)
     predictions = _read(file, pairs)
     for number, p in enumerate(predictions, 1):
         for what in [] if p.weights is None or pairs is not None else ailments(p.weights):  # links need not add up
@@ -37,6 +39,8 @@ def save_all(predictions: list[Prediction], path: Path, view: str | None = None)
     """One prediction as the ending says, or several in one file."""
     if len(predictions) == 1:
         predictions[0].save(path, view)
+    elif view is not None:
+        raise UsageError(f"--view: {path.suffix} holds every view")
     elif path.suffix.lower() == ".soft":
         path.write_text(write_soft(predictions), encoding="utf-8")
     else:
@@ -66,12 +70,10 @@ def _read(file: Path, pairs: Source | None) -> list[Prediction]:
 def _records(file: Path, text: str) -> list[Prediction]:
     """One after the other, a line each or however they are laid out."""
     predictions, place, decoder = [], 0, json.JSONDecoder()
-    while text[place:].strip():
-        place += len(text[place:]) - len(text[place:].lstrip())
+    while start := re.compile(r"\S").search(text, place):
         try:
-            record, end = decoder.raw_decode(text, place)
+            record, place = decoder.raw_decode(text, start.start())
             predictions.append(Prediction.read(record))
         except ValueError as error:
-            raise ValueError(f"{file}:{text.count(chr(10), 0, place) + 1}: {error}") from None
-        place = end
+            raise ValueError(f"{file}:{text.count(chr(10), 0, start.start()) + 1}: {error}") from None
     return predictions

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from saccade.cli.seeing import SEVERAL, save_all
-from saccade.cli.words import say
+from saccade.cli.words import check_place, say
 from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
@@ -179,8 +179,7 @@ class Views:
             raise UsageError("--json: prints records alone; leave out --alignments, --show and --occlude")
         if save is not None:
             check_ending(save)
-            if not save.parent.is_dir() or not os.access(save.parent, os.W_OK):
-                raise ValueError(f"{save}: cannot be written there")
+            check_place(save)
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
         self.view = view

@@ -128,12 +128,13 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
     }
     longest = max((len(text.split()) for text in [*raw, *(r for known in references for r in known)]), default=0)
     shifted = not symbols or longest <= MOST_SHIFTED
-    text = text_scores(raw, references, ("bleu", "chrf", "ter") if shifted else ("bleu", "chrf"))
-    scores = {name: found.score for name, found in text.items()}
+    bleu = text_scores(raw, references, ("bleu",))["bleu"]
+    text = {name: text_parts(name, raw, references) for name in (("chrf", "ter") if shifted else ("chrf",))}
+    scores = {"bleu": bleu.score, **{name: found.score(found.rows.sum(0)) for name, found in text.items()}}
     scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
     scores["wer"] = 100 - scores["exact"]
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
-    intervals |= {name: interval(*text_parts(name, raw, references)) for name in text if name != "bleu"}
+    intervals |= {name: interval(found.rows, found.score) for name, found in text.items()}
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
     several = sum(" " in p.source.strip() for p in predictions)
     unit = "words" if 2 * several > len(predictions) else "characters"
@@ -141,7 +142,7 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
         symbols,
         scores,
         intervals,
-        {name: found.signature for name, found in text.items()},
+        {"bleu": bleu.signature, **{name: found.signature for name, found in text.items()}},
         unit,
         _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
         _confusions(outputs, wanted) if symbols else [],

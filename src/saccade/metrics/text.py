@@ -45,20 +45,28 @@ def text_scores(
     return found
 
 
-def text_parts(
-    name: str, outputs: Sequence[str], references: Sequence[Sequence[str]]
-) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], float]]:
-    """What each sentence adds to the chrF or the TER of the whole, and how the sum becomes the score.
+class Parts(NamedTuple):
+    """What each sentence adds to a score of the whole."""
+
+    rows: NDArray[np.float64]  # [S, P]
+    score: Callable[[NDArray[np.float64]], float]  # of their sum
+    signature: str
+
+
+def text_parts(name: str, outputs: Sequence[str], references: Sequence[Sequence[str]]) -> Parts:
+    """chrF or TER from what each sentence adds, so that test sets can be drawn without counting anew.
 
     sacrebleu draws test sets by itself, but stumbles over sums of its own two kinds of numbers where some score is 0.
     """
     metric = METRICS[name]()
-    rows = metric._extract_corpus_statistics(list(outputs), _streams(references)) if outputs else []
 
     def score(total: NDArray[np.float64]) -> float:
         return float(metric._compute_score_from_stats(total.tolist()).score)
 
-    return np.array(rows, dtype=np.float64), score
+    if not outputs:
+        return Parts(np.zeros((0, 0)), lambda _: 0.0, "")
+    rows = metric._extract_corpus_statistics(list(outputs), _streams(references))
+    return Parts(np.array(rows, dtype=np.float64), score, str(metric.get_signature()))
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[str | None]]:

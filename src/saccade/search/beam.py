@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.data import PAD
 from saccade.model import Memory, Model, State
-from saccade.search.tree import Grown, Kept
+from saccade.search.tree import Grown
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def beam_search(
     prefix: Tensor | None = None,
     sampling: Sampling | None = None,
     never: Sequence[int] = (),
-    trees: list[list[Kept]] | None = None,
+    grown: Grown | None = None,
 ) -> list[list[Hypothesis]]:
     """The best hypotheses for each sentence, the best first: at most `beam` of them.
 
@@ -67,16 +67,13 @@ def beam_search(
     Hypotheses are ranked by their score over (their length)^length_penalty plus, for each place of the source,
     coverage_penalty · log(min(1, what was looked at it altogether)) (Wu et al. 2016). `prefix` [B, P] is what each must
     begin with, PAD where it is free. With `sampling` the hypotheses are drawn, not sought. Words of `never` are not
-    written, however likely they are. Into `trees`, where they are wanted, goes everything that was ever kept.
+    written, however likely they are. Into `grown`, where it is wanted, goes everything that was ever kept.
     """
     search = _Search(
         models, memories, limits, start, stop, beam, length_penalty, coverage_penalty, prefix, sampling, never
     )
-    grown = None if trees is None else Grown(len(limits), beam)
     while search.running():
         search.step(grown)
-    if trees is not None and grown is not None:
-        trees.extend(grown.trees)
     return search.results()
 
 

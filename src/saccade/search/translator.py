@@ -17,7 +17,7 @@ from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
-from saccade.search.tree import Kept, branches
+from saccade.search.tree import Grown, Kept, branches
 from saccade.see import Prediction, Token
 from saccade.see.alignment import END
 
@@ -121,18 +121,19 @@ class Translator:
         sources = [self._read(text) for text in texts]
         begin = self.target.encode(prefix).ids if prefix else []
 
-        grown: dict[int, list[Kept]] = {}
+        kept: dict[int, list[Kept]] = {}
 
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
-            trees: list[list[Kept]] | None = [] if options.tree else None
-            found = self._search(rows, memories, options, begin, trees)
-            grown.update(zip(map(id, rows), trees or [], strict=False))
+            grown = Grown(len(rows), options.nbest if options.sample else options.beam) if options.tree else None
+            found = self._search(rows, memories, options, begin, grown)
+            if grown is not None:
+                kept.update(zip(map(id, rows), grown.trees, strict=True))
             return found
 
         found = self._all(sources, write, look or inside, options.nbest, inside)
         if not options.tree:
             return found
-        trees = [branches(grown.get(id(source), []), self.target.decode) for source in sources]
+        trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
         return [replace(p, tree=tree) for p, tree in zip(found, trees, strict=True)]
 
     def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, int] | None = None) -> Prediction:
@@ -227,7 +228,7 @@ class Translator:
         memories: list[Memory],
         options: Options,
         begin: list[int],
-        trees: list[list[Kept]] | None,
+        grown: Grown | None,
     ) -> list[list[Hypothesis]]:
         if options.coverage_penalty and self.readers:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
@@ -253,7 +254,7 @@ class Translator:
             prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
             sampling=sampling,
             never=(PAD, START, UNKNOWN),  # what no reader could read
-            trees=trees,
+            grown=grown,
         )
 
     def _length_penalty(self, options: Options) -> float:

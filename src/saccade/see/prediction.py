@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.errors import unknown
-from saccade.see.alignment import Span, align, merge
+from saccade.see.alignment import Span, align
 
 VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
 
@@ -95,12 +95,6 @@ class Prediction:
     def align(self, weights: NDArray[np.float32], threshold: float | None = None) -> list[Span]:
         """The same by other weights [T, N], such as those of one head, and by what got at least a threshold."""
         return [] if self.grid is not None else align(weights, *self._spans(), self.source, self.text, threshold)
-
-    def word_weights(self) -> NDArray[np.float32] | None:
-        """[words written, words of the source]: added over a source word's tokens, averaged over a written one's."""
-        if self.weights is None or self.grid is not None:
-            return None
-        return merge(self.weights, *self._spans(), self.source, self.text)
 
     def cell_size(self) -> tuple[float, float]:
         """How wide and how high a cell is on the picture, in its pixels; without a picture, 1 by 1."""
