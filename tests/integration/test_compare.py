@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare")
     pairs = TASKS["copy"].pairs("train", size=600)
     (folder / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
-    test = TASKS["copy"].pairs("test", size=60)
+    test = TASKS["copy"].pairs("test", size=200)
     (folder / "test.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in test))
     (folder / "perfect.txt").write_text("".join(f"{t}\n" for _, t in test))
     for name, steps in (("short", 5), ("long", 250)):
@@ -48,13 +48,14 @@ def test_runs_and_outputs_of_others_side_by_side(folder):
     assert found["against"][1]["chance"] == 0
     assert {s["one"] for s in found["shared_attention"]} == {"long"}
     page = (folder / "out.html").read_text()
-    assert page.count("<svg") >= 2  # by length, and while learning
+    assert page.count("<svg") == 3  # BLEU and exact by length, and while learning
+    assert "share least" in page
     assert "Where they differ most" in page
     assert not list(folder.glob("*.part"))
 
 
 def test_two_systems_of_others_need_no_run(folder):
-    (folder / "worse.txt").write_text("x\n" * 60)
+    (folder / "worse.txt").write_text("x\n" * 200)
     ran = run("compare", "perfect.txt", "worse.txt", "test.tsv", "--json", cwd=folder)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
@@ -67,21 +68,24 @@ def test_a_report_of_one_run(folder):
     found = json.loads(ran.stdout)
     assert 0 < found["attention"]["entropy"] < 3
     assert found["attention"]["by_class"]
-    assert "best and the" in (folder / "one.html").read_text()
+    page = (folder / "one.html").read_text()
+    assert "best and the" in page
+    assert "What its attention tells" in page
 
 
 def test_gold_links_from_the_command_line(folder):
     pairs = [line.split("\t") for line in (folder / "test.tsv").read_text().splitlines()]
     links = "".join(" ".join(f"{i}-{i}" for i in range(len(s.split()))) + "\n" for s, _ in pairs)
     (folder / "gold.txt").write_text(links)
-    ran = run("evaluate", "long", "test.tsv", "--gold", "gold.txt", "--json", cwd=folder)
+    ran = run("evaluate", "long", "test.tsv", "--gold", "gold.txt", "--json", "--report", "gold.html", cwd=folder)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)["gold"]
     assert found[0]["aer"] < 30  # it learned to copy, so it looks at what it copies
+    assert f">{found[0]['aer']:.1f}<" in (folder / "gold.html").read_text()
     (folder / "few.txt").write_text("0-0\n")
     ran = run("evaluate", "long", "test.tsv", "--gold", "few.txt", cwd=folder)
     assert ran.returncode == 1
-    said = ["few.txt: words count from 0, as a link has a 0", "error: 60 pairs, but gold for 1; expected as many"]
+    said = ["few.txt: words count from 0, as a link has a 0", "error: 200 pairs, but gold for 1; expected as many"]
     assert ran.stderr.splitlines() == said
 
 
@@ -93,6 +97,8 @@ def test_whether_a_glance_mattered(folder):
     drop = np.mean([float(row[2]) - float(row[3]) for row in lines[2:]])
     by_chance = np.mean([float(row[2]) - float(row[4]) for row in lines[2:]])
     assert drop > by_chance
+    ran = run("translate", "long", "a b c d", "--occlude", "--json", cwd=folder)
+    assert [o["places"] for o in json.loads(ran.stdout)["occluded"]] == [int(row[1]) for row in lines[2:]]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +108,7 @@ def test_whether_a_glance_mattered(folder):
         (["test.tsv"], "give the systems to compare, and then the test", 2),
         (["long", "long", "test.tsv", "--json"], "a system stands there twice", 2),
         (["perfect.txt", "scenes", "--json"], "perfect.txt: is no run of saccade; of pictures, one of those", 1),
-        (["long", "short.txt", "test.tsv", "--json"], "short.txt: 1 lines, expected one for each of 60 sources", 1),
+        (["long", "short.txt", "test.tsv", "--json"], "short.txt: 1 lines, expected one for each of 200 sources", 1),
         (["long", "none.txt", "test.tsv", "--json"], "none.txt: cannot be read", 1),
     ],
 )

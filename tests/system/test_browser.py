@@ -79,14 +79,14 @@ def test_a_translation_is_drawn_and_other_layers_are_a_choice_away(open_page):
     assert float(cell.inner_text()) == pytest.approx(float(said.weights[1, 2]), abs=0.006)
     tab.select_option("select", label="layer 1, head 2")
     assert float(cell.inner_text()) == pytest.approx(float(said.cross[1, 2, 1, 2]), abs=0.006)
-    assert "words" not in tab.locator("select").inner_text()  # every piece is one
+    assert tab.locator("input").count() == 0  # every piece is a word
     assert serious(tab) == []
 
 
 def test_words_come_first_and_pieces_are_one_key_away(open_page):
     whole = spoken("zwei Männer im Freien")
     pieces = (Token("zwei", (0, 4)), Token("Männ", (5, 9)), Token("er", (9, 11)), *whole.target_tokens[2:])
-    cross = np.random.default_rng(3).dirichlet(np.ones(5), (1, 1, 6)).astype(np.float32)
+    cross = np.random.default_rng(3).dirichlet(np.ones(5), (2, 2, 6)).astype(np.float32)
     others = (*whole.runners_up, whole.runners_up[0])
     said = replace(whole, target_tokens=pieces, cross=cross, log_probabilities=(-0.5,) * 6, runners_up=others)
     tab = open_page([said])
@@ -97,6 +97,11 @@ def test_words_come_first_and_pieces_are_one_key_away(open_page):
     assert names.all_inner_texts() == ["zwei", "Männ", "er", "im", "Freien", END]
     tab.keyboard.press("w")
     assert names.count() == 5
+    tab.select_option("select", label="layer 0, head 1")  # of which words are shown too
+    assert names.count() == 5
+    cell = tab.locator("tbody tr").nth(1).locator("td").nth(2)
+    assert float(cell.inner_text()) == pytest.approx(float(cross[0, 1, 1:3, 2].mean()), abs=0.006)
+    assert "layer 0, head 1" in tab.locator("option:checked").inner_text()
     assert serious(tab) == []
 
 
@@ -117,6 +122,20 @@ def test_layers_and_heads_of_a_picture_are_a_choice_away_and_a_table_stands_in(o
     assert rows.nth(2).locator("td").nth(1).inner_text() == f"{weights[2].max():.2f}"  # of the head that is shown
     assert f"{12 * weights.max():.0f} times" in tab.locator(".scale").inner_text()
     assert "of 3 by 4" in tab.locator("table tbody tr").first.inner_text()
+    assert serious(tab) == []
+
+
+def test_what_a_model_of_pictures_saw_in_itself_is_a_table(open_page):
+    encoder, decoder = (np.random.default_rng(s).dirichlet(np.ones(n), (2, 2, n)) for s, n in ((1, 12), (2, 4)))
+    said = replace(drawn(), encoder=encoder.astype(np.float32), decoder=decoder.astype(np.float32))
+    tab = open_page([said])
+    tab.click(".inside summary")
+    cell = tab.locator(".inside tbody tr").nth(1).locator("td").nth(2)
+    tab.select_option(".inside select", label="the source at itself: layer 1, head 0")
+    assert float(cell.inner_text()) == pytest.approx(float(encoder[1, 0, 1, 2]), abs=0.006)
+    assert tab.locator(".inside thead th").first.inner_text() == "1,1"
+    tab.select_option(".inside select", label="what was written at itself: layer 0, head 1")
+    assert float(cell.inner_text()) == pytest.approx(float(decoder[0, 1, 1, 2]), abs=0.006)
     assert serious(tab) == []
 
 

@@ -14,7 +14,8 @@ from saccade.evaluate import health, judge
 from saccade.metrics import Gold, absentminded_in, agreement, ailments, coverage_deviation, entropy, read_gold
 from saccade.model import build
 from saccade.search import Translator, occlude
-from saccade.see import Prediction, Token
+from saccade.see import Prediction, Token, page
+from saccade.see.views import view
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "alignment"
 links = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)))
@@ -124,14 +125,23 @@ class TestGold:
 class TestOcclusion:
     def test_only_the_look_of_that_word_is_changed(self, translator):
         plain = translator.score("a b c d e", "c b a")
-        words = occlude(translator, "a b c d e", "c b a")
-        assert [w.token.text.strip() for w in words] == ["c", "b", "a", "∎"]
-        assert [w.probability for w in words] == pytest.approx(np.exp(plain.log_probabilities).tolist())
+        said = occlude(translator, "a b c d e", "c b a")
+        words = said.occluded
+        assert [t.text.strip() for t in said.target_tokens] == ["c", "b", "a", "∎"]
+        assert said.log_probabilities == pytest.approx(plain.log_probabilities)
         assert all(1 <= w.places < 6 for w in words)
-        assert any(abs(w.hidden - w.probability) > 1e-6 for w in words)
-        again = occlude(translator, "a b c d e", "c b a")
-        assert again == words
+        assert any(abs(w.hidden - np.exp(p)) > 1e-6 for w, p in zip(words, plain.log_probabilities, strict=True))
+        assert occlude(translator, "a b c d e", "c b a").occluded == words
         self.assert_by_hand(translator, plain, words)
+
+    def test_it_stands_in_records_tables_and_pages(self, translator):
+        said = occlude(translator, "a b c d e", "c b a")
+        assert np.allclose(Prediction.read(said.record()).occluded, said.occluded, atol=1e-6)
+        first = view(said, "pieces").occluded[0]
+        assert first == (said.occluded[0].hidden, said.occluded[0].by_chance)
+        shown = page([said])
+        assert "p, its look hidden" in shown
+        assert f">{first[0]:.2f}<" in shown
 
     @torch.inference_mode()
     def assert_by_hand(self, translator, plain, words):
@@ -174,6 +184,6 @@ def test_an_output_is_judged_by_the_pieces_in_which_it_was_written():
     model = build(ModelConfig(family="luong", width=8), len(symbols), len(symbols))
     translator = Translator([model], symbols, symbols)
     said = translator("ab", beam=1)
-    words = occlude(translator, said.source, said)
-    assert [w.probability for w in words] == pytest.approx(np.exp(said.log_probabilities).tolist(), abs=1e-6)
-    assert len(said.numbers) == len(words)
+    judged = occlude(translator, said.source, said)
+    assert judged.log_probabilities == said.log_probabilities
+    assert len(said.numbers) == len(judged.occluded)

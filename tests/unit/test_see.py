@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from saccade.see import Prediction, Token, align, from_links, page, read_soft, write_soft
 from saccade.see.alignment import END
 from saccade.see.picture import fonts_for
+from saccade.see.prediction import Occluded
 from saccade.see.terminal import _width, printable
 from saccade.see.views import usual, view
 
@@ -72,10 +73,36 @@ def test_a_record_comes_back_as_it_went():
         prediction(encoder=np.ones((1, 2, 4, 4), np.float32), decoder=np.ones((1, 2, 4, 4), np.float32) / 8),
         prediction(gates=(0.5, 0.25, 1.0, 0.0), grid=(2, 2), cell=8),
         prediction(alternatives=(Prediction("the cat", "x", -3.0),)),
+        prediction(occluded=(Occluded(2, 0.25, 0.5),) * 4),
+        prediction(text="", target_tokens=(), log_probabilities=(), cross=np.zeros((2, 3, 0, 4), np.float32)),
     ):
         back = Prediction.read(json.loads(json.dumps(original.record())))
         assert back.record() == original.record()
         assert back.alignment == original.alignment
+
+
+def test_a_saved_record_holds_its_picture(tmp_path):
+    seen = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
+    cross = np.full((1, 1, 4, 6), 1 / 6, np.float32)
+    prediction(source_tokens=(), cross=cross, grid=(2, 3), cell=3, picture=seen).save(tmp_path / "x.json")
+    record = json.loads((tmp_path / "x.json").read_text())
+    back = Prediction.read(record)
+    assert np.array_equal(back.picture, seen)
+    back.save(tmp_path / "x.png")
+    for wrong in ("no base64", "AAAA", 5, "R0lGODdhAQABAIAAAP///////ywAAAAAAQABAAACAkQBADs="):  # the last is a GIF
+        with pytest.raises(ValueError, match="picture"):
+            Prediction.read({**record, "picture": wrong})
+    del record["picture"]
+    Prediction.read(record).save(tmp_path / "without.png")  # its grid on white
+
+
+def test_a_row_that_looks_nowhere_has_no_entropy():
+    cross = prediction().cross.copy()
+    cross[0, 0, 3] = 0
+    said = prediction(cross=cross)
+    assert np.isnan(view(said).entropy(2))
+    assert "–" in said.drawn(colour=False)
+    assert "–" in page([said])
 
 
 @pytest.mark.parametrize(
@@ -106,7 +133,7 @@ def test_every_ending(tmp_path, ending):
     begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".html": b"<!doctype html>", ".svg": b"<?xml", ".json": b"{"}
     assert content.startswith(begins.get(ending, b""))
     if ending == ".csv":
-        assert content.decode().splitlines()[1] == "die,0.8,0.1,0.1,0"
+        assert content.decode().splitlines()[1] == "die,0.8,0.2,0,0.606531,0.500402"  # words; then p and entropy
 
 
 def test_characters_that_no_font_has_are_told_of(tmp_path):
@@ -176,7 +203,8 @@ def test_words_come_first_where_they_are_in_pieces():
     assert np.allclose(shown.weights, [[0.8, 0.2, 0], [0.1, 0.8, 0.1], [0, 0.1, 0.9]])
     assert shown.probabilities == pytest.approx((np.exp(-0.5), np.exp(-0.75), np.exp(-0.25)))
     assert shown.gates == pytest.approx((0.1, 0.3, 1.0))
-    assert shown.instead[1] == (("Hu", 0.2),)
+    assert shown.instead[0] == (("der", 0.1),)
+    assert shown.instead[1] == (("Hu…", 0.2),)  # the start of another word
     assert "Katze" in said.drawn(colour=False)
     assert "Katze" not in said.drawn(colour=False, view="pieces")
     table = page([said]).partition("<tbody>")[2].partition("</tbody>")[0]
@@ -207,6 +235,10 @@ def test_views_by_name(tmp_path):
     assert np.allclose(view(said, "0").weights, cross[0].mean(0))
     assert np.allclose(view(said, "1.2").weights, cross[1, 2])
     assert view(said, "decoder:1.2").columns == ("START", "die", " Kat", "ze")
+    in_words = view(said, "words:1.2")
+    assert np.allclose(in_words.weights[1, 1], cross[1, 2, 1:3, 1:3].sum(-1).mean())  # Katze at cat
+    assert in_words.title == "layer 1, head 2"
+    assert np.allclose(view(said, "words:mean").weights.sum(-1), 1)
     for wrong, why in (
         ("2", "there are 2 layers"),
         ("0.3", "there are 3 heads"),
@@ -330,7 +362,7 @@ def test_a_picture_s_view_of_itself_has_its_own_columns(tmp_path):
     cross, itself = np.full((1, 1, 4, 6), 1 / 6, np.float32), np.full((1, 1, 4, 4), 0.25, np.float32)
     said = prediction(source_tokens=(), cross=cross, decoder=itself, grid=(2, 3))
     said.save(tmp_path / "x.csv", view="decoder:0")
-    assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",START,die, Kat,ze"
+    assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",START,die, Kat,ze,p,entropy"
     said.save(tmp_path / "y.csv")
     assert (tmp_path / "y.csv").read_text().splitlines()[0].count("0,") == 3
 

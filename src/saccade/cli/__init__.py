@@ -246,7 +246,8 @@ Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
 View = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Which glances to draw: words, pieces, mean, LAYER, LAYER.HEAD, encoder:…, decoder:…"
+        metavar="NAME",
+        help="Which glances to draw: words, pieces, mean, LAYER, LAYER.HEAD, or words:… encoder:… decoder:… of these.",
     ),
 ]
 Inside = Annotated[bool, typer.Option(help="Also where encoder and decoder looked at themselves: --json, --save.")]

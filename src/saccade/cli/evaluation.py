@@ -12,12 +12,13 @@ from saccade.cli.words import check_place, say
 from saccade.data import Corpus, Frame, Pair, Source, readable
 from saccade.errors import UsageError
 from saccade.evaluate import (
+    NAMES,
     Health,
     Judged,
     Report,
     System,
     against,
-    comparison,
+    comparison_page,
     comparison_record,
     evaluate,
     health,
@@ -26,6 +27,7 @@ from saccade.evaluate import (
     of_outputs,
     of_run,
     read_outputs,
+    report_page,
 )
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
@@ -33,27 +35,6 @@ from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place
 
-NAMES = {
-    "bleu": "BLEU",
-    "chrf": "chrF2",
-    "ter": "TER",
-    "exact": "exact",
-    "wer": "WER (outputs not exact)",
-    "per": "PER (tokens wrong)",
-    "cer": "CER (characters wrong)",
-    "bleu1": "BLEU-1",
-    "bleu2": "BLEU-2",
-    "bleu3": "BLEU-3",
-    "bleu4": "BLEU-4",
-    "rouge_l": "ROUGE-L",
-    "cider": "CIDEr-D",
-    "true": "true of the picture",
-    "true_unseen": "the same, with pairs unseen in training",
-    "pointing": "looks at what it names",
-    "pointing_chance": "the same, by chance",
-    "mass": "attention on what it names",
-    "mass_chance": "the same, by chance",
-}
 CAPTIONS = tuple(NAMES)[7:]
 SHOWN_WORDS, SHOWN_SENTENCES = 10, 5
 TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
@@ -100,7 +81,7 @@ def evaluate_command(
             print_health(looked, console)
     if page is not None:
         shown = System(" + ".join(r.name for r in runs), report, translator, Run.open(runs[0]).notes())
-        save_page(page, comparison([shown], corpus.pairs, f"{runs[0].name} on {test.paths[0]}"))
+        save_page(page, report_page(shown, f"{runs[0].name} on {test.paths[0]}", judged))
     for name, what in (
         ("unknown", "had symbols that the model does not know"),
         ("cut_source", "were longer than the model reads, and cut"),
@@ -137,7 +118,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
             found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols)
     ordered = [found[name] for name in systems]
     if output is not None:
-        save_page(output, comparison(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}"))
+        save_page(output, comparison_page(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}"))
     if as_json:
         print(json.dumps(comparison_record(ordered, corpus.pairs), ensure_ascii=False))
         return

@@ -1,6 +1,7 @@
 """What `saccade translate` does once torch may be loaded."""
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -15,7 +16,7 @@ from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
 from saccade.metrics import ailments
-from saccade.search import Occluded, Options, Translator, occlude
+from saccade.search import Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.prediction import VIEWED, check_ending
 from saccade.see.terminal import printable
@@ -115,13 +116,13 @@ def _write(
                 found = [translator.score(chunk[0], force, views.inside)]
             else:
                 found = translator.translate(chunk, options, look, prefix, views.inside)
+            if views.occlude:
+                found = [occlude(translator, p.source, p) if p.text else p for p in found]
             for prediction in found:
                 number += 1
                 if force is not None and not views.json:
                     print(f"{prediction.score:.4f}", end="\t", file=out)
                 views.print(prediction, number, options.nbest, out)
-                if views.occlude and prediction.text:
-                    _print_occluded(occlude(translator, prediction.source, prediction), out)
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
@@ -175,8 +176,8 @@ class Views:
             check_name(view)
         if inside and view is None and not as_json and (save is None or save.suffix.lower() not in INSIDE):
             raise UsageError(f"--inside: is shown by --json and --save FILE with {' or '.join(INSIDE)}")
-        if as_json and (alignments or show or occlude):
-            raise UsageError("--json: prints records alone; leave out --alignments, --show and --occlude")
+        if as_json and (alignments or show):
+            raise UsageError("--json: prints records alone; leave out --alignments and --show")
         if save is not None:
             check_ending(save)
             check_place(save)
@@ -199,13 +200,16 @@ class Views:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
             print(prediction.drawn(colour, width, self.view), end="\n\n", file=out)
+        if prediction.occluded and not self.json and self.save is None:
+            _print_occluded(prediction, out)
 
 
-def _print_occluded(words: list[Occluded], out: TextIO) -> None:
+def _print_occluded(p: Prediction, out: TextIO) -> None:
     """A line for each word: how likely it was, without what it looked at, and without other places."""
     print("word\tplaces hidden\tprobability\twithout them\twithout others", file=out)
-    for token, places, before, hidden, by_chance in words:
-        print(f"{printable(token.text.strip())}\t{places}\t{before:.3f}\t{hidden:.3f}\t{by_chance:.3f}", file=out)
+    for token, cost, o in zip(p.target_tokens, p.log_probabilities, p.occluded, strict=True):
+        told = f"{o.places}\t{math.exp(cost):.3f}\t{o.hidden:.3f}\t{o.by_chance:.3f}"
+        print(f"{printable(token.text.strip())}\t{told}", file=out)
 
 
 def _line(text: str) -> str:

@@ -8,22 +8,23 @@ from saccade.evaluate.attention import Health, Judged, health, judge
 from saccade.evaluate.compare import (
     System,
     against,
-    comparison,
     comparison_record,
     likely,
     of_outputs,
     of_run,
     read_outputs,
 )
-from saccade.evaluate.report import Report, evaluate
+from saccade.evaluate.pages import comparison_page, report_page
+from saccade.evaluate.report import NAMES, Report, evaluate
 
 __all__ = [
+    "NAMES",
     "Health",
     "Judged",
     "Report",
     "System",
     "against",
-    "comparison",
+    "comparison_page",
     "comparison_record",
     "evaluate",
     "health",
@@ -32,4 +33,5 @@ __all__ = [
     "of_outputs",
     "of_run",
     "read_outputs",
+    "report_page",
 ]

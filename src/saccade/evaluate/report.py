@@ -26,6 +26,27 @@ from saccade.see import Prediction
 VERSION = 1
 FEW = 20  # sources: fewer do not make a bucket of their own
 MOST_SHIFTED = 30  # symbols of a text: TER tries every shift of every block, minutes for longer ones that are wrong
+NAMES = {
+    "bleu": "BLEU",
+    "chrf": "chrF2",
+    "ter": "TER",
+    "exact": "exact",
+    "wer": "WER (outputs not exact)",
+    "per": "PER (tokens wrong)",
+    "cer": "CER (characters wrong)",
+    "bleu1": "BLEU-1",
+    "bleu2": "BLEU-2",
+    "bleu3": "BLEU-3",
+    "bleu4": "BLEU-4",
+    "rouge_l": "ROUGE-L",
+    "cider": "CIDEr-D",
+    "true": "true of the picture",
+    "true_unseen": "the same, with pairs unseen in training",
+    "pointing": "looks at what it names",
+    "pointing_chance": "the same, by chance",
+    "mass": "attention on what it names",
+    "mass_chance": "the same, by chance",
+}
 STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 

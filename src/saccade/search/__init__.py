@@ -7,7 +7,7 @@ knows numbers; only the `Translator` at its door knows text.
 
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
-from saccade.search.occlusion import Occluded, occlude
+from saccade.search.occlusion import occlude
 from saccade.search.translator import MOST_TOKENS, MOST_WRITTEN, Options, Translator
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "MOST_WRITTEN",
     "Forced",
     "Hypothesis",
-    "Occluded",
     "Options",
     "Sampling",
     "Translator",

@@ -1,7 +1,7 @@
 """Did the glance matter? Hide what a word looked at, and see what becomes of its probability."""
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -9,24 +9,15 @@ import torch
 from saccade.data import START
 from saccade.search.force import force
 from saccade.search.translator import Translator
-from saccade.see import Prediction, Token
+from saccade.see import Prediction
+from saccade.see.prediction import Occluded
 
 HIDDEN = 0.5  # share of a word's attention that is hidden: as few places as hold it
 
 
-class Occluded(NamedTuple):
-    """One word: its probability, and what is left of it."""
-
-    token: Token
-    places: int  # that were hidden, those most looked at
-    probability: float
-    hidden: float  # without them
-    by_chance: float  # without as many others, drawn by chance
-
-
 @torch.inference_mode()
-def occlude(translator: Translator, source: str, text: str | Prediction, seed: int = 0) -> list[Occluded]:
-    """For each word of a text, written for a source, whether it needed what it looked at.
+def occlude(translator: Translator, source: str, text: str | Prediction, seed: int = 0) -> Prediction:
+    """A text, written for a source, with what is left of each word when what it looked at is hidden: `p.occluded`.
 
     A prediction of this model is judged by the very pieces in which it was written; a text may be cut otherwise.
 
@@ -66,11 +57,8 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
         said = force(translator.models, memories, targets, start=START, look=look.to(device))
         return [math.exp(float(said.log_probabilities[t, t, ids[t]])) for t in range(written)]
 
-    seen = [math.exp(p) for p in prediction.log_probabilities]
-    found = zip(
-        prediction.target_tokens, counts.tolist(), seen, probabilities(most), probabilities(others), strict=True
-    )
-    return [Occluded(*row) for row in found]
+    found = zip(counts.tolist(), probabilities(most), probabilities(others), strict=True)
+    return replace(prediction, occluded=tuple(Occluded(*row) for row in found))
 
 
 def _text(given: str | Prediction) -> str:

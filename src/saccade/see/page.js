@@ -11,6 +11,12 @@
   const label = (text) => element("bdi", text.trim() || "␣");
   const level = (w) => Math.min(LEVELS, Math.max(0, Math.round(LEVELS * w)));
   const entropy = (row) => row.reduce((sum, w) => (w > 0 ? sum - w * Math.log(w) : sum), 0);
+  const scattered = (row) => (row.some((w) => w > 0) ? entropy(row).toFixed(2) : "–");
+  const instead = (others) => {
+    const cell = element("td", undefined, "t");
+    others.forEach((o, i) => cell.append(i ? ", " : "", label(o.text), ` ${o.probability.toFixed(2)}`));
+    return cell;
+  };
 
   const mean = (matrices) => matrices[0].map((row, t) => row.map((_, n) =>
     matrices.reduce((sum, m) => sum + m[t][n], 0) / matrices.length));
@@ -24,28 +30,43 @@
     ]),
   ];
 
+  const layerName = (record) => {
+    const count = record.attention.cross.length;
+    return `layer ${(record.layer + count) % count}, mean of its heads`;  // the one that is shown at first
+  };
+
   // Everything that can be looked at: [name, {source, target, weights, and what is known of each row}].
   const views = (record) => {
-    const [source, target] = [record.source_tokens, record.target_tokens].map((tokens) => tokens.map((t) => t.text));
-    const known = { p: record.log_probabilities.map(Math.exp), gates: record.gates || [], instead: record.runners_up || [], written: true };
+    const [read, target] = [record.source_tokens, record.target_tokens].map((tokens) => tokens.map((t) => t.text));
+    const [rows, columns] = record.grid || [0, 0];
+    const source = record.grid ? Array.from({ length: rows * columns }, (_, n) => `${Math.floor(n / columns) + 1},${(n % columns) + 1}`) : read;
+    const occluded = (record.occluded || []).map((o) => [o.hidden, o.by_chance]);
+    const known = { p: record.log_probabilities.map(Math.exp), gates: record.gates || [], instead: record.runners_up || [], occluded, written: true };
     const pieces = (weights) => ({ source, target, weights, ...known });
     const { cross, encoder, decoder } = record.attention;
-    const found = [["pieces", pieces(mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer]))]];
-    if (record.words) found.push(["words", { ...record.words, written: true }]);
-    if (record.words && record.words.first) found.reverse();
+    const found = [];
     const each = (name, layers, view) => found.push(...parts(layers).map(([which, weights]) => [name + which, view(weights)]));
-    if (cross.length > 1 || cross[0].length > 1) each("", cross, pieces);
+    if (!record.grid) each("", cross, (weights) => ({ ...pieces(weights), merged: record.words && inWords(record.words, weights) }));
     if (encoder) each("the source at itself: ", encoder, (weights) => ({ source, target: source, weights, axes: "Rows and columns: the source." }));
     const before = ["START", ...target.slice(0, -1)];
     if (decoder) each("what was written at itself: ", decoder, (weights) => ({ ...pieces(weights), source: before, axes: "Rows: what was written. Columns: what stood before it." }));
     return found;
   };
 
+  // Added over the pieces of a source word, averaged over those of a written one.
+  const inWords = (words, weights) => {
+    const merged = words.target.map(() => words.source.map(() => 0));
+    const pieces = words.target.map((_, j) => words.wrote.filter((k) => k === j).length);
+    weights.forEach((row, t) => row.forEach((w, n) => { merged[words.wrote[t]][words.read[n]] += w / pieces[words.wrote[t]]; }));
+    return { ...words, weights: merged, written: true };
+  };
+
   const draw = (table, view) => {
     const head = element("tr");
     head.append(element("td"));
     const gated = view.gates && view.gates.length;
-    const beside = view.written ? ["p", "entropy", ...(gated ? ["β"] : []), "instead"] : ["entropy"];
+    const hidden = view.occluded && view.occluded.length ? ["p, its look hidden", "p, others hidden"] : [];
+    const beside = view.written ? ["p", ...hidden, "entropy", ...(gated ? ["β"] : []), "instead"] : ["entropy"];
     for (const text of [...view.source.map(label), ...beside.map((name) => document.createTextNode(name))]) {
       const cell = element("th");
       cell.scope = "col";
@@ -66,40 +87,51 @@
         row.append(cell);
       }
       if (view.written) row.append(element("td", view.p.length ? view.p[t].toFixed(2) : "", "n"));
-      row.append(element("td", entropy(view.weights[t]).toFixed(2), "n"));
+      if (hidden.length) row.append(...view.occluded[t].map((x) => element("td", x.toFixed(2), "n")));
+      row.append(element("td", scattered(view.weights[t]), "n"));
       if (gated) row.append(element("td", view.gates[t].toFixed(2), "n"));
-      const others = (view.instead || [])[t] || [];
-      if (view.written) row.append(element("td", others.map((o) => `${o.text.trim() || "␣"} ${o.probability.toFixed(2)}`).join(", "), "t"));
+      if (view.written) row.append(instead((view.instead || [])[t] || []));
       return row;
     }));
   };
 
   // The same picture by other weights, on one scale for all words.
   const paint = (section, figures, grid, weights) => {
-    const most = Math.max(1e-9, ...weights.flat()), cells = grid[0] * grid[1], rows = section.querySelectorAll("details tbody tr");
+    const most = Math.max(1e-9, ...weights.flat()), cells = grid[0] * grid[1], rows = section.querySelectorAll("details .plain tbody tr");
+    const entropyAt = [...section.querySelectorAll("details .plain thead th")].findIndex((cell) => cell.textContent === "entropy");
     section.querySelector(".scale").textContent = `Bright is where it looked; white would be ${(most * cells).toFixed(0)} times what looking everywhere alike gives.`;
     figures.forEach((figure, t) => {
       const best = weights[t].indexOf(Math.max(...weights[t]));
       const where = `row ${Math.floor(best / grid[1]) + 1}, column ${(best % grid[1]) + 1} of ${grid[0]} by ${grid[1]}`;
       figure.querySelector("svg").setAttribute("aria-label", `${figure.querySelector("bdi").textContent}: looks most at ${where}`);
       [rows[t].cells[1].textContent, rows[t].cells[2].textContent] = [where, weights[t][best].toFixed(2)];
-      rows[t].cells[4].textContent = entropy(weights[t]).toFixed(2);
+      rows[t].cells[entropyAt].textContent = scattered(weights[t]);
       figure.querySelectorAll("rect").forEach((cell, n) => cell.setAttribute("class", `w${level(weights[t][n] / most)}`));
       const told = figure.querySelector("small");
       const [, , ...rest] = told.textContent.split(", ");
       const peak = Math.max(...weights[t]) * weights[t].length;
-      told.textContent = [`${peak.toFixed(0)}× uniform`, `entropy ${entropy(weights[t]).toFixed(2)}`, ...rest].join(", ");
+      told.textContent = [`${peak.toFixed(0)}× uniform`, `entropy ${scattered(weights[t])}`, ...rest].join(", ");
     });
   };
 
-  const choose = (controls, found, chosen) => {
+  const choose = (controls, found, first, chosen) => {
     const choice = element("select");
-    found.forEach(([name], i) => choice.append(new Option(name, String(i))));
+    found.forEach(([name], i) => choice.append(new Option(name, String(i), name === first, name === first)));
     const around = element("label", "shown: ");
     around.append(choice);
     controls.append(around);
     choice.addEventListener("change", () => chosen(found[Number(choice.value)][1]));
-    return choice;
+  };
+
+  const tick = (controls, text, ticked, changed) => {
+    const box = element("input");
+    box.type = "checkbox";
+    box.checked = ticked;
+    const around = element("label", ` ${text}`);
+    around.prepend(box);
+    box.addEventListener("change", () => changed(box.checked));
+    controls.append(around);
+    return box;
   };
 
   const steps = (box, rows) => {
@@ -122,19 +154,15 @@
     const cross = record.attention && record.attention.cross;
     if (table && controls && cross && !record.grid) {
       const found = views(record);
-      if (found.length > 1) {
-        const choice = choose(controls, found, (view) => draw(table, view));
-        if (record.words) {
-          controls.append(element("span", "w: words or pieces", "score"));
-          document.addEventListener("keydown", (event) => {
-            const here = document.activeElement.closest("section");  // that one alone; from elsewhere, all
-            if (event.key !== "w" || event.ctrlKey || event.metaKey || event.altKey || (here && here !== section)) return;
-            const wanted = found[Number(choice.value)][0] === "words" ? "pieces" : "words";
-            choice.value = String(found.findIndex(([name]) => name === wanted));
-            choice.dispatchEvent(new Event("change"));
-            event.preventDefault();
-          });
-        }
+      let shown = (found.find(([name]) => name === layerName(record)) || found[0])[1], whole = Boolean(record.words && record.words.first);
+      const redraw = () => draw(table, (whole && shown.merged) || shown);
+      if (found.length > 1) choose(controls, found, layerName(record), (view) => { shown = view; redraw(); });
+      if (record.words) {
+        const box = tick(controls, "words, not pieces (w)", whole, (ticked) => { whole = ticked; redraw(); });
+        document.addEventListener("keydown", (event) => {
+          const here = document.activeElement.closest("section");  // that one alone; from elsewhere, all
+          if (event.key === "w" && !event.ctrlKey && !event.metaKey && !event.altKey && (!here || here === section)) box.click();
+        });
       }
       steps(section.querySelector(".scroll"), () => [...table.tBodies[0].rows]);
     }
@@ -142,15 +170,15 @@
     if (glances) {
       const figures = [...glances.querySelectorAll("figure.glance")];
       if (cross && (cross.length > 1 || cross[0].length > 1)) {
-        const usual = [["as usual", mean(cross[record.layer < 0 ? cross.length + record.layer : record.layer])]];
-        choose(controls, [...usual, ...parts(cross)], (weights) => paint(section, figures, record.grid, weights));
+        choose(controls, parts(cross), layerName(record), (weights) => paint(section, figures, record.grid, weights));
       }
-      const smooth = element("input");
-      smooth.type = "checkbox";
-      const around = element("label", " smooth (not what the model saw)");
-      around.prepend(smooth);
-      smooth.addEventListener("change", () => glances.classList.toggle("soft", smooth.checked));
-      controls.append(around);
+      tick(controls, "smooth (not what the model saw)", false, (ticked) => glances.classList.toggle("soft", ticked));
+      const inside = section.querySelector(".inside");
+      if (inside) {
+        const found = views(record), own = inside.querySelector("table");
+        choose(inside.querySelector(".controls"), found, found[0][0], (view) => draw(own, view));
+        draw(own, found[0][1]);
+      }
       const enlarge = (figure) => figures.forEach((f) => f.classList.toggle("large", f === figure));
       figures.forEach((figure, i) => {
         for (const kind of ["focus", "mouseenter"]) figure.addEventListener(kind, () => enlarge(figure));

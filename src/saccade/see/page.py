@@ -8,16 +8,15 @@ place of pieces, and a picture to step through by the arrow keys.
 import base64
 import hashlib
 import html
-import io
 import json
 from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from saccade.see.views import View, usual, view
+from saccade.see.prediction import packed
+from saccade.see.views import View, digits, usual, view, words_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -27,6 +26,7 @@ MOST_NUMBERS = 3_000_000  # of a page; with more, what is inside is left to .jso
 MOST_CELLS = 20_000  # of a table; a larger matrix is drawn as one image
 MOST_ROWS = 500  # of it that are also told of in words
 LONG, TITLE = 1000, 80  # characters of texts that are folded away, and of what stands for them
+HIDDEN, OTHERS = "p, its look hidden", "p, others hidden"  # columns of the check by occlusion
 SIDE = 15  # pixels of a cell in such an image, as page.css has it for the labels
 
 
@@ -76,7 +76,7 @@ def _data(value: Any) -> str:
 
 
 def _told(p: "Prediction") -> dict[str, Any]:
-    """What the script needs: the record, and the weights over words."""
+    """What the script needs: the record, and which words its pieces make."""
     if p.weights is not None and p.weights.size > MOST_CELLS:
         return {"large": True}
     told = p.record()
@@ -86,13 +86,16 @@ def _told(p: "Prediction") -> dict[str, Any]:
         return told
     shown = view(p, "words")
     if shown.weights.shape != p.weights.shape:  # else every piece is a word
+        made = words_of(p)
         told["words"] = {
             "source": shown.columns,
             "target": shown.rows,
-            "weights": np.round(shown.weights.astype(np.float64), 5).tolist(),
+            "read": made.read,
+            "wrote": made.wrote,
             "p": [round(x, 5) for x in shown.probabilities],
             "gates": [round(x, 5) for x in shown.gates],
             "instead": [[{"text": text, "probability": round(x, 5)} for text, x in row] for row in shown.instead],
+            "occluded": [[round(x, 5) for x in row] for row in shown.occluded],
             "first": usual(p) == "words",
         }
     return told
@@ -114,7 +117,7 @@ def _one(p: "Prediction", number: int) -> str:
     if p.grid is not None:
         return f"{head}{_glances(p, number)}</section>"
     shown = view(p)
-    if p.weights.size > MOST_CELLS:
+    if shown.weights.size > MOST_CELLS:
         return f"{head}{_image(shown)}</section>"
     return f'{head}<div class="controls"></div><div class="scroll" tabindex="0">{_table(shown)}</div></section>'
 
@@ -141,8 +144,7 @@ def _table(shown: View) -> str:
     for i, (name, row) in enumerate(zip(shown.rows, shown.weights.tolist(), strict=True)):
         cells = "".join(f'<td class="w{_level(w)}"><span>{w:.2f}</span></td>' for w in row)
         rows.append(f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th>{cells}{_beside(shown, i)}</tr>')
-    names = ("p", "entropy", *(["β"] if shown.gates else []), "instead")
-    more = "".join(f'<th scope="col">{name}</th>' for name in names)
+    more = _heads(*_known(shown))
     return (
         "<table><caption>Rows: what was written. Columns: the source. The stronger the colour, the more it was looked "
         "at.</caption>"
@@ -150,12 +152,24 @@ def _table(shown: View) -> str:
     )
 
 
+def _known(shown: View) -> list[str]:
+    """What stands beside each row: how likely the word was, how scattered its look, β, how likely it is when its look,
+    or others, are hidden from it, and what might have stood there.
+    """
+    hidden = [HIDDEN, OTHERS] if shown.occluded else []
+    return ["p", *hidden, "entropy", *(["β"] if shown.gates else []), "instead"]
+
+
+def _heads(*names: str) -> str:
+    return "".join(f'<th scope="col">{name}</th>' for name in names)
+
+
 def _beside(shown: View, i: int) -> str:
-    """What stands beside a row: how likely the word was, how scattered its look, and what might have stood there."""
     chance = f"{shown.probabilities[i]:.2f}" if shown.probabilities else ""
-    others = ", ".join(f"{_label(text)} {share:.2f}" for text, share in shown.instead[i]) if shown.instead else ""
-    numbers = (chance, f"{shown.entropy(i):.2f}", *([f"{shown.gates[i]:.2f}"] if shown.gates else []))
-    return "".join(f'<td class="n">{x}</td>' for x in numbers) + f'<td class="t">{others}</td>'
+    hidden = [f"{x:.2f}" for x in shown.occluded[i]] if shown.occluded else []
+    others = [f"<bdi>{_label(text)}</bdi> {share:.2f}" for text, share in shown.instead[i]] if shown.instead else []
+    numbers = (chance, *hidden, digits(shown.entropy(i)), *([f"{shown.gates[i]:.2f}"] if shown.gates else []))
+    return "".join(f'<td class="n">{x}</td>' for x in numbers) + f'<td class="t">{", ".join(others)}</td>'
 
 
 def _image(shown: View) -> str:
@@ -164,17 +178,20 @@ def _image(shown: View) -> str:
     rows, columns = shown.weights.shape
     above, left = ("".join(f"<bdi>{_label(name)}</bdi>" for name in names) for names in (shown.columns, shown.rows))
     words = []
-    for name, row in list(zip(shown.rows, shown.weights, strict=True))[:MOST_ROWS]:
+    for i, (name, row) in enumerate(list(zip(shown.rows, shown.weights, strict=True))[:MOST_ROWS]):
         best = np.argsort(-row)[:5]
-        looks = ", ".join(f"{_label(shown.columns[n])} {row[n]:.2f}" for n in best)
-        words.append(f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th><td class="t">{looks}</td></tr>')
+        looks = ", ".join(f"<bdi>{_label(shown.columns[n])}</bdi> {row[n]:.2f}" for n in best)
+        words.append(
+            f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th><td class="t">{looks}</td>{_beside(shown, i)}</tr>'
+        )
     return (
         f'<div class="scroll" tabindex="0"><table class="large"><thead><tr><td></td><th scope="col">{above}</th></tr>'
         f'</thead><tbody><tr><th scope="row">{left}</th><td><img width="{SIDE * columns}" height="{SIDE * rows}" '
         f'alt="Attention of {rows} that were written over {columns} of the source" '
-        f'src="data:image/png;base64,{_png(shades)}"></td></tr></tbody></table></div>'
+        f'src="data:image/png;base64,{packed(shades)}"></td></tr></tbody></table></div>'
         f"<details><summary>What the first {len(words)} looked at most</summary>"
-        f'<div class="scroll" tabindex="0"><table><tbody>{"".join(words)}</tbody></table></div></details>'
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{_heads("", "looks most at", *_known(shown))}</tr></thead>'
+        f"<tbody>{''.join(words)}</tbody></table></div></details>"
     )
 
 
@@ -188,9 +205,10 @@ def _glances(p: "Prediction", number: int) -> str:
     most = max(1e-9, float(shown.weights.max()))
     cells = rows * columns
     svg = f'<svg role="img" viewBox="0 0 {width} {height}" aria-label='
-    figures, table, defined, use = [], [], "", ""
+    figures, table, defined = [], [], ""
+    use = f'<rect class="blank" width="{width}" height="{height}"/>'  # where the record has no picture
     if p.picture is not None:
-        href = f"data:image/png;base64,{_png(p.picture)}"
+        href = f"data:image/png;base64,{packed(p.picture)}"
         picture = f'<image id="i{number}" href="{href}" width="{width}" height="{height}" preserveAspectRatio="none"/>'
         defined = f'<svg class="defs" aria-hidden="true"><defs>{picture}</defs></svg>'
         use = f'<use href="#i{number}"/>'
@@ -203,7 +221,7 @@ def _glances(p: "Prediction", number: int) -> str:
         )
         peak = divmod(int(weights.argmax()), columns)
         where = f"row {peak[0] + 1}, column {peak[1] + 1} of {rows} by {columns}"
-        told = [f"{float(weights.max()) * cells:.0f}× uniform", f"entropy {shown.entropy(i):.2f}"]
+        told = [f"{float(weights.max()) * cells:.0f}× uniform", f"entropy {digits(shown.entropy(i))}"]
         told += [f"β {shown.gates[i]:.2f}"] if shown.gates else []
         told += [f"p {shown.probabilities[i]:.2f}"] if shown.probabilities else []
         figures.append(
@@ -215,13 +233,23 @@ def _glances(p: "Prediction", number: int) -> str:
             f'<td class="t">{float(weights.max()):.2f}</td>{_beside(shown, i)}</tr>'
         )
     scale = f"Bright is where it looked; white would be {most * cells:.0f} times what looking everywhere alike gives."
-    names = ("word", "looks most at", "with", "p", "entropy", *(["β"] if shown.gates else []), "instead")
-    heads = "".join(f'<th scope="col">{name}</th>' for name in names)
+    heads = _heads("word", "looks most at", "with", *_known(shown))
     return (
         f'{defined}<p class="score scale">{scale}</p><div class="controls"></div>'
         f'<div class="glances">{"".join(figures)}</div><details><summary>As a table</summary>'
         f'<div class="scroll" tabindex="0"><table class="plain"><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(table)}</tbody></table></div></details>"
+        f"<tbody>{''.join(table)}</tbody></table></div></details>{_inside(p)}"
+    )
+
+
+def _inside(p: "Prediction") -> str:
+    """What a model of pictures saw in itself, as a table that the script fills by layer and head."""
+    if not ({"encoder", "decoder"} & p.attention.keys()):
+        return ""
+    table = "<table><caption></caption><thead></thead><tbody></tbody></table>"
+    return (
+        '<details class="inside"><summary>What it saw in itself</summary><div class="controls"></div>'
+        f'<div class="scroll" tabindex="0">{table}</div></details>'
     )
 
 
@@ -236,14 +264,6 @@ def _box(place: tuple[int, int], grid: tuple[int, int], cell: tuple[float, float
     height += beyond if place[0] == grid[0] - 1 else 0
     width += beyond if place[1] == grid[1] - 1 else 0
     return f'<rect class="w{level}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
-
-
-def _png(pixels: NDArray[np.uint8]) -> str:
-    from PIL import Image  # noqa: PLC0415  (only where there is a picture)
-
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    return base64.b64encode(out.getvalue()).decode()
 
 
 def _level(weight: float) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from saccade.see.prediction import Prediction
 from saccade.see.terminal import printable
-from saccade.see.views import LEAST, Others, View, view
+from saccade.see.views import LEAST, Others, View, digits, view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,10 +86,13 @@ def _heatmap(shown: View) -> "Figure":
     rows, columns = shown.weights.shape
     told = [_told(shown, t) for t in range(rows)]
     figure = Figure(
-        figsize=(1.5 + 0.32 * columns + 0.075 * max(map(len, told)), 1.2 + 0.32 * rows), layout="constrained"
+        figsize=(1.5 + 0.32 * columns + 0.075 * max(map(len, told)), 1.8 + 0.32 * rows), layout="constrained"
     )
     axes = figure.add_subplot()
-    axes.imshow(shown.weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    drawn = axes.imshow(shown.weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    legend = figure.colorbar(drawn, ax=axes, location="bottom", shrink=min(1.0, 8 / columns), aspect=25, pad=0.02)
+    legend.set_label(f"attention ({shown.title})" if shown.title else "attention", fontsize=8)
+    legend.ax.tick_params(labelsize=8)
     axes.set_xticks(range(columns), [_label(c) for c in shown.columns], rotation=90)
     axes.set_yticks(range(rows), [_label(r) for r in shown.rows])
     axes.xaxis.tick_top()
@@ -103,7 +106,7 @@ def _heatmap(shown: View) -> "Figure":
 def _told(shown: View, t: int) -> str:
     """How likely a row was, the entropy of its look, β, and what might have stood there."""
     told = [f"p {shown.probabilities[t]:.2f}"] if shown.probabilities else []
-    told.append(f"H {shown.entropy(t):.2f}")
+    told.append(f"H {digits(shown.entropy(t))}")
     if shown.gates:
         told.append(f"β {shown.gates[t]:.2f}")
     if shown.instead and (others := _instead(shown.instead[t])):
@@ -120,9 +123,9 @@ def _overlay(prediction: Prediction, shown: View) -> "Figure":
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     assert prediction.grid is not None
-    if prediction.picture is None:
-        raise ValueError("the record of a prediction has no picture to draw upon; give the picture to the model again")
-    height, width = prediction.picture.shape[:2]
+    blank = np.full((*prediction.grid, 3), 255, np.uint8)  # where the record has no picture
+    seen = blank if prediction.picture is None else prediction.picture
+    height, width = seen.shape[:2]
     grids = shown.weights.reshape(-1, *prediction.grid)
     most, cells = max(1e-9, float(grids.max())), grids[0].size
     columns = min(5, len(grids) + 1)
@@ -134,7 +137,7 @@ def _overlay(prediction: Prediction, shown: View) -> "Figure":
         axes.axis("off")
         if i > len(grids):
             continue
-        axes.imshow(prediction.picture, extent=(0, width, height, 0))
+        axes.imshow(seen, extent=(0, width, height, 0))
         if i == 0:
             continue
         dark = np.zeros((*grids[i - 1].shape, 4), np.float32)  # black, and less of it where it looked more
@@ -145,6 +148,8 @@ def _overlay(prediction: Prediction, shown: View) -> "Figure":
         axes.set(xlim=(0, width), ylim=(height, 0))
         told = f"{float(grids[i - 1].max()) * cells:.0f}× uniform, {_told(replace(shown, instead=()), i - 1)}"
         axes.set_title(f"{_label(shown.rows[i - 1])}\n{told}", fontsize=8)
+    scale = f"bright is where it looked; white would be {most * cells:.0f}× uniform"
+    figure.supxlabel(f"{scale} ({shown.title})" if shown.title else scale, fontsize=8)
     return figure
 
 

@@ -1,5 +1,6 @@
 """What was written for a source, and where it came from."""
 
+import base64
 import csv
 import html
 import io
@@ -23,6 +24,7 @@ VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever
 
 
 ENDINGS = (".json", ".csv", ".txt", ".soft", ".html", ".png", ".svg", ".pdf")
+MOST_PIXELS = 16_000_000  # of a picture in a record
 LIKELIEST = 1e-3  # a log-probability: above 0 only by rounding
 VIEWED = (".csv", ".txt", ".png", ".svg", ".pdf")  # which show one view of it
 
@@ -41,6 +43,14 @@ class Branch(NamedTuple):
     text: str
     score: float  # of all up to here, summed natural-log probability
     probability: float  # of this word after its parent
+
+
+class Occluded(NamedTuple):
+    """What is left of a word's probability when the places that it looked at are hidden from it."""
+
+    places: int  # that were hidden, those most looked at
+    hidden: float  # without them
+    by_chance: float  # without as many others, drawn by chance
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,7 @@ class Prediction:
     numbers: tuple[int, ...] = field(default=(), repr=False)  # of the target tokens, as the model wrote them
     gates: tuple[float, ...] = ()  # β of each target token: how much of what was seen was let in, if there is a gate
     picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
+    occluded: tuple[Occluded, ...] = ()  # of each target token, if asked for
 
     @property
     def attention(self) -> dict[str, NDArray[np.float32]]:
@@ -110,8 +121,8 @@ class Prediction:
         """The alignment as other tools read it: `0-0 1-2`."""
         return " ".join(f"{i}-{j}" for i, j in sorted(self.alignment))
 
-    def record(self) -> dict[str, Any]:
-        """Everything as plain JSON values, under a version number."""
+    def record(self, picture: bool = False) -> dict[str, Any]:
+        """Everything as plain JSON values, under a version number; `picture` packs that in too, as PNG."""
         record: dict[str, Any] = {
             "version": VERSION,
             "source": self.source,
@@ -131,8 +142,14 @@ class Prediction:
             record |= {"grid": list(self.grid), "cell": self.cell}
             if self.picture is not None:
                 record["size"] = list(self.picture.shape[:2])  # of the picture as it was seen, in the cells' pixels
+                record |= {"picture": packed(self.picture)} if picture else {}
         if self.gates:
             record["gates"] = [_short(g) for g in self.gates]
+        if self.occluded:
+            record["occluded"] = [
+                {"places": o.places, "hidden": _short(o.hidden), "by_chance": _short(o.by_chance)}
+                for o in self.occluded
+            ]
         if self.runners_up:
             record["runners_up"] = [
                 [{"text": text, "probability": _short(share)} for text, share in row] for row in self.runners_up
@@ -159,6 +176,9 @@ class Prediction:
                 for side in ("source_tokens", "target_tokens")
             ]
             glances = {kind: _matrix(kind, weights) for kind, weights in record["attention"].items()}
+            if "cross" in glances and not glances["cross"].size:  # nothing written: lists do not tell how much was read
+                read = math.prod(record["grid"]) if "grid" in record else len(tokens[0])
+                glances["cross"] = glances["cross"].reshape(*glances["cross"].shape[:2], 0, read)
             found = cls(
                 record["source"],
                 record["text"],
@@ -176,6 +196,8 @@ class Prediction:
                 cell=record.get("cell"),
                 gates=tuple(record.get("gates", ())),
                 grid=tuple(record["grid"]) if "grid" in record else None,
+                picture=unpacked(record["picture"]) if "picture" in record else None,
+                occluded=tuple(Occluded(**o) for o in record.get("occluded", [])),
                 tree=tuple(Branch(**branch) for branch in record.get("tree", [])),
                 runners_up=tuple(
                     tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])
@@ -205,13 +227,14 @@ class Prediction:
                 )
         if self.cross is not None and not -len(self.cross) <= self.layer < len(self.cross):
             raise TypeError(f"layer: {self.layer}, but there are {len(self.cross)}")
-        for name in ("log_probabilities", "runners_up", "gates"):
+        for name in ("log_probabilities", "runners_up", "gates", "occluded"):
             if len(getattr(self, name)) not in (0, written):
                 raise TypeError(f"{name}: {len(getattr(self, name))} for {written} tokens")
         self._check_values()
 
     def _check_values(self) -> None:
         numbers = (self.score, *self.log_probabilities, *self.gates, *(x for row in self.runners_up for _, x in row))
+        numbers += tuple(x for row in self.occluded for x in row)
         if not all(isinstance(x, int | float) and math.isfinite(x) for x in numbers):
             raise TypeError("scores and probabilities must be numbers")
         if any(p > LIKELIEST for p in self.log_probabilities):
@@ -229,15 +252,15 @@ class Prediction:
     def save(self, path: Path | str, view: str | None = None) -> None:
         """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf.
 
-        `view` says which glances a .csv, a .txt or a picture shows: words, pieces, mean, LAYER, LAYER.HEAD, or with
-        encoder: or decoder: before it. The others hold them all.
+        `view` says which glances a .csv, a .txt or a picture shows: words, pieces, mean, LAYER, LAYER.HEAD, or the last
+        three with words:, encoder: or decoder: before them. The others hold them all.
         """
         path = Path(path)
         if view is not None and path.suffix.lower() not in VIEWED:
             raise ValueError(f"view: is for {' '.join(VIEWED)}; {path.suffix} holds every view")
         match kind := check_ending(path):  # all of it is made before the file is touched
             case ".json":
-                content = (json.dumps(self.record(), ensure_ascii=False) + "\n").encode()
+                content = (json.dumps(self.record(picture=True), ensure_ascii=False) + "\n").encode()
             case ".csv":
                 content = self._table(view).encode()
             case ".txt":
@@ -286,7 +309,9 @@ class Prediction:
         return picture(self, kind, view)
 
     def _table(self, name: str | None) -> str:
-        """The weights with their tokens: the first row is the source, the first column what was written."""
+        """The weights with their labels: the first row is the source, the first column what was written; then what is
+        known of each row.
+        """
         from saccade.see.views import view  # noqa: PLC0415
 
         out = io.StringIO()
@@ -294,11 +319,19 @@ class Prediction:
         if self.weights is None:
             writer.writerows([["", *(t.text for t in self.source_tokens)], *([t.text] for t in self.target_tokens)])
             return out.getvalue()
-        shown = view(self, name or "pieces")
+        shown = view(self, name)
         cells = [f"{r},{c}" for r in range(self.grid[0]) for c in range(self.grid[1])] if self.grid else []
-        writer.writerow(["", *(shown.columns or cells)])
-        for row, weights in zip(shown.rows, shown.weights, strict=True):
-            writer.writerow([row, *(f"{w:.6g}" for w in weights)])
+        known = {
+            "p": shown.probabilities,
+            "entropy": [shown.entropy(i) for i in range(len(shown.rows))],
+            "β": shown.gates,
+            "p hidden": [hidden for hidden, _ in shown.occluded],
+            "p others hidden": [others for _, others in shown.occluded],
+        }
+        known = {name: values for name, values in known.items() if values}
+        writer.writerow(["", *(shown.columns or cells), *known])
+        for i, (row, weights) in enumerate(zip(shown.rows, shown.weights, strict=True)):
+            writer.writerow([row, *(f"{x:.6g}" for x in (*weights, *(values[i] for values in known.values())))])
         return out.getvalue()
 
 
@@ -315,6 +348,30 @@ def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
         return np.array(weights, np.float32)
     except ValueError:
         raise TypeError(f"{kind}: its rows are of different lengths, or no numbers") from None
+
+
+def packed(pixels: NDArray[np.uint8]) -> str:
+    """A picture as PNG, in base64."""
+    from PIL import Image  # noqa: PLC0415  (only where there is a picture)
+
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def unpacked(text: str) -> NDArray[np.uint8]:
+    """The same, back; somebody else may have written it."""
+    from PIL import Image  # noqa: PLC0415
+
+    if not isinstance(text, str):
+        raise TypeError("picture: is no PNG in base64")
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(text, validate=True)), formats=["PNG"]) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise TypeError(f"picture: {image.width} by {image.height} pixels are too many")
+            return np.asarray(image.convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        raise TypeError("picture: is no PNG in base64") from None
 
 
 def _short(number: float) -> float:

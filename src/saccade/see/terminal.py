@@ -3,7 +3,7 @@
 import unicodedata
 from typing import TYPE_CHECKING
 
-from saccade.see.views import LEAST, View, view
+from saccade.see.views import LEAST, View, digits, view
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -56,7 +56,7 @@ def _beside(shown: View) -> tuple[str, list[str]]:
     lines = []
     for t in range(len(shown.rows)):
         line = f"  {shown.probabilities[t]:.2f}" if shown.probabilities else ""
-        line += f"    {shown.entropy(t):4.2f}" + (f"  {shown.gates[t]:.2f}" if shown.gates else "")
+        line += f"    {digits(shown.entropy(t)):>4}" + (f"  {shown.gates[t]:.2f}" if shown.gates else "")
         if shown.instead and shown.instead[t] and shown.instead[t][0][1] >= LEAST:
             text, share = shown.instead[t][0]
             line += f"  {_cell(text)} {share:.2f}"
@@ -85,7 +85,7 @@ def _glances(prediction: "Prediction", shown: View, colour: bool, width: int) ->
 
 def _told(shown: View, t: int) -> str:
     """Of a word that looked at a picture: how many times more than everywhere alike at its peak, entropy, β, p."""
-    told = [f"{float(shown.weights[t].max()) * shown.weights.shape[1]:.0f}×", f"H {shown.entropy(t):.2f}"]
+    told = [f"{float(shown.weights[t].max()) * shown.weights.shape[1]:.0f}×", f"H {digits(shown.entropy(t))}"]
     told += [f"β {shown.gates[t]:.2f}"] if shown.gates else []
     told += [f"p {shown.probabilities[t]:.2f}"] if shown.probabilities else []
     return " ".join(told)

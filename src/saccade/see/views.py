@@ -1,7 +1,7 @@
 """Which glances of a prediction are shown, and what stands beside each row: whatever draws attention draws a View.
 
-A view has a name: `words`, `pieces`, `mean` (of all layers), a layer `1`, a head `1.3`, and the same of what the source
-or the target saw in itself: `encoder`, `encoder:1`, `decoder:1.3`.
+A view has a name: `pieces`, `mean` (of all layers), a layer `1`, a head `1.3`; each of them in words: `words`,
+`words:mean`, `words:1.3`; and what the source or the target saw in itself: `encoder`, `encoder:1`, `decoder:1.3`.
 """
 
 import math
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
 
 Others = tuple[tuple[str, float], ...]
-_NAME = re.compile(r"(?:(?P<kind>encoder|decoder)(?::|$))?(?P<layer>-?\d+|mean)?(?:\.(?P<head>\d+))?")
+_NAME = re.compile(r"(?:(?P<kind>words|encoder|decoder)(?::|$))?(?P<layer>-?\d+|mean)?(?:\.(?P<head>\d+))?")
 LEAST = 0.005  # what is less likely is not told of where there is little room
 START = "START"  # what a decoder has written before anything
 
@@ -34,11 +34,41 @@ class View:
     probabilities: tuple[float, ...] = ()  # of what was written, if known
     gates: tuple[float, ...] = ()
     instead: tuple[Others, ...] = ()  # what might have been written there, and its probability
+    occluded: tuple[tuple[float, float], ...] = ()  # its probability with its look hidden, and with other places hidden
+    title: str = ""  # which layer and head, if not those that are usually shown
 
     def entropy(self, row: int) -> float:
-        """In nats: 0 looks at one place."""
+        """In nats: 0 looks at one place; a row that looks nowhere has none."""
         w = self.weights[row].astype(np.float64)
-        return float((w * -np.log(np.where(w > 0, w, 1.0))).sum() + 0.0)
+        return float((w * -np.log(np.where(w > 0, w, 1.0))).sum() + 0.0) if w.any() else math.nan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """Which words the pieces of a prediction make; the ends are words too, so rows add up."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    wrote: tuple[int, ...]  # of each piece that was written, its word
+    read: tuple[int, ...]  # of each piece of the source
+
+    def merge(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """[T, N] over pieces: added over those of a source word, averaged over those of a written one."""
+        rows, columns = (np.eye(len(of), dtype=np.float32)[list(i)] for of, i in self._sides())  # [pieces, words]
+        merged: NDArray[np.float32] = (rows / rows.sum(0)).T @ weights @ columns
+        return merged
+
+    def pieces(self) -> list[NDArray[np.int64]]:
+        """Those of each word that was written."""
+        return [np.flatnonzero(np.array(self.wrote) == j) for j in range(len(self.rows))]
+
+    def _sides(self) -> tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]:
+        return (self.rows, self.wrote), (self.columns, self.read)
+
+
+def digits(value: float) -> str:
+    """With two digits; a dash where there is none."""
+    return "–" if math.isnan(value) else f"{value:.2f}"
 
 
 def usual(p: "Prediction") -> str:
@@ -54,8 +84,10 @@ def usual(p: "Prediction") -> str:
 
 def check_name(name: str) -> None:
     """Whether there is such a view at all, before anything is computed."""
-    if not name or (name not in ("words", "pieces") and _NAME.fullmatch(name) is None):
-        raise ValueError(f"view: {name!r}, expected words, pieces, mean, LAYER, LAYER.HEAD or encoder:… or decoder:…")
+    if not name or (name != "pieces" and _NAME.fullmatch(name) is None):
+        raise ValueError(
+            f"view: {name!r}, expected words, pieces, mean, LAYER, LAYER.HEAD, or words:…, encoder:… or decoder:…"
+        )
 
 
 def view(p: "Prediction", name: str | None = None) -> View:
@@ -65,21 +97,40 @@ def view(p: "Prediction", name: str | None = None) -> View:
     name = usual(p) if name is None else name
     columns = () if p.grid is not None else tuple(t.text for t in p.source_tokens)
     rows = tuple(t.text for t in p.target_tokens)
-    beside = (tuple(map(math.exp, p.log_probabilities)), p.gates, p.runners_up)
+    hidden = tuple((o.hidden, o.by_chance) for o in p.occluded)
+    beside = (tuple(map(math.exp, p.log_probabilities)), p.gates, p.runners_up, hidden)
     if name == "pieces":
         return View(rows, columns, p.weights, *beside)
     if name == "words":
-        return _in_words(p)
+        return _in_words(p, p.weights)
     check_name(name)
     found = _NAME.fullmatch(name)
     assert found is not None
-    weights = _picked(p, found["kind"] or "cross", found["layer"], found["head"])
-    match found["kind"]:
+    kind = found["kind"] or "cross"
+    weights = _picked(p, "cross" if kind == "words" else kind, found["layer"], found["head"])
+    title = _title(found["layer"], found["head"])
+    match kind:
+        case "words":
+            return _in_words(p, weights, title)
         case "encoder":
-            return View(columns, columns, weights)
+            return View(_places(p), _places(p), weights, title=f"the source at itself, {title}")
         case "decoder":
-            return View(rows, (START, *rows[:-1]), weights, *beside)
-    return View(rows, columns, weights, *beside)
+            title = f"what was written at itself, {title}"
+            return View(rows, (START, *rows[:-1]), weights, *beside, title=title)
+    return View(rows, columns, weights, *beside, title=title)
+
+
+def _title(layer: str | None, head: str | None) -> str:
+    if layer in (None, "mean"):
+        return "mean of all layers"
+    return f"layer {layer}, " + ("mean of its heads" if head is None else f"head {head}")
+
+
+def _places(p: "Prediction") -> tuple[str, ...]:
+    """Names for what was read: tokens, or the rows and columns of a picture."""
+    if p.grid is None:
+        return tuple(t.text for t in p.source_tokens)
+    return tuple(f"{r + 1},{c + 1}" for r in range(p.grid[0]) for c in range(p.grid[1]))
 
 
 def _picked(p: "Prediction", kind: str, layer: str | None, head: str | None) -> NDArray[np.float32]:
@@ -99,39 +150,49 @@ def _picked(p: "Prediction", kind: str, layer: str | None, head: str | None) -> 
     return found
 
 
-def _in_words(p: "Prediction") -> View:
-    """Added over the pieces of a source word, averaged over those of a written one; the ends are words too, so rows add
-    up. A word is as likely as all of its pieces; what might have stood there is told of its first.
-    """
-    if p.grid is not None:
-        raise ValueError("view: a picture has no words; expected pieces, mean, LAYER or LAYER.HEAD")
-    assert p.weights is not None
-    rows, wrote = _belong(p.text, [t.span for t in p.target_tokens])  # [T, words]
-    columns, read = _belong(p.source, [t.span for t in p.source_tokens])  # [N, words]
-    weights = (rows / rows.sum(0)).T @ p.weights @ columns
-    pieces = [np.flatnonzero(column) for column in rows.T]
+def _in_words(p: "Prediction", weights: NDArray[np.float32], title: str = "") -> View:
+    """A word is as likely as all of its pieces; what might have stood there is told of its first."""
+    made = words_of(p)
+    pieces = made.pieces()
     costs, gates = np.array(p.log_probabilities), np.array(p.gates)
+    hidden = np.array([(o.hidden, o.by_chance) for o in p.occluded])
     return View(
-        wrote,
-        read,
-        weights.astype(np.float32),
+        made.rows,
+        made.columns,
+        made.merge(weights),
         tuple(math.exp(costs[i].sum()) for i in pieces) if len(costs) else (),
         tuple(float(gates[i].mean()) for i in pieces) if len(gates) else (),
-        tuple(p.runners_up[i[0]] for i in pieces) if p.runners_up else (),
+        tuple(_starts(p.runners_up[i[0]], len(i)) for i in pieces) if p.runners_up else (),
+        tuple((float(a), float(b)) for a, b in (hidden[i].prod(0) for i in pieces)) if len(hidden) else (),
+        title,
     )
 
 
-def _belong(text: str, spans: Sequence[Span]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Which piece belongs to which word, [pieces, words], and the words; only those that have a piece.
+def _starts(others: Others, pieces: int) -> Others:
+    """Where a word has several pieces, another first piece is only the start of another word."""
+    return others if pieces == 1 else tuple((f"{text}…", share) for text, share in others)
+
+
+def words_of(p: "Prediction") -> Words:
+    if p.grid is not None:
+        raise ValueError("view: a picture has no words; expected pieces, mean, LAYER or LAYER.HEAD")
+    rows, wrote = _belong(p.text, [t.span for t in p.target_tokens])
+    columns, read = _belong(p.source, [t.span for t in p.source_tokens])
+    return Words(rows, columns, wrote, read)
+
+
+def _belong(text: str, spans: Sequence[Span]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The words that have a piece, and the word of each piece.
 
     A piece belongs to the word of its last visible character; blanks alone belong to the next word, the end to itself.
     """
     found = words(text)
-    ends = np.array([end for _, end in found], dtype=np.int64)
-    member = np.zeros((len(spans), len(found) + 1), dtype=np.float32)
-    for piece, (start, end) in enumerate(spans):
-        last = start + len(text[start:end].rstrip())
-        member[piece, np.searchsorted(ends, last if last > start else end + 1) if end > start else len(found)] = 1
+    ends = [end for _, end in found]
     names = [*(text[a:b] for a, b in found), END]
-    kept = member.sum(0) > 0
-    return member[:, kept], tuple(name for name, k in zip(names, kept, strict=True) if k)
+    places = []
+    for start, end in spans:
+        last = start + len(text[start:end].rstrip())
+        wanted = last if last > start else end + 1
+        places.append(int(np.searchsorted(ends, wanted)) if end > start else len(found))
+    kept = sorted(set(places))
+    return tuple(names[k] for k in kept), tuple(kept.index(k) for k in places)
