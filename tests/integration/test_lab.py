@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from saccade.lab import scaling
 from saccade.lab.bench import Bench
 from saccade.lab.book import NAMES, claim_of, notebook, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
@@ -82,6 +83,18 @@ def test_figures_are_measured_once(tmp_path):
     assert calls == [1]
     assert Bench(tmp_path, mark="changed").once("one", look, 3) == [{"arm": "a", "seed": 0, "x": 3}]
     assert Bench(tmp_path, quick=True).once("one", look, 4) == [{"arm": "a", "seed": 0, "x": 4}]
+
+
+def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path):
+    jobs = [(f"seed {seed}", scaling.run, seed) for seed in range(3)]
+    several, said = Bench(tmp_path / "several", workers=2, say=lambda name: None), []
+    assert several.each(jobs) == Bench(tmp_path / "one").each(jobs)
+    again = Bench(tmp_path / "several", workers=2, say=said.append)
+    assert again.each(jobs) == several.each(jobs)
+    assert said == []  # it was known
+    with pytest.raises(ZeroDivisionError):
+        again.each([("fails", divmod, 1, 0), ("fails too", divmod, 1, 0)])
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_a_verdict_is_what_the_figures_say():

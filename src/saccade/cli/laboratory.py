@@ -32,13 +32,14 @@ def lab_command(
         raise ValueError(f"{data}: no such file")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is no folder")
+    workers = 1 if quick else torch.get_num_threads()  # as many cores as there are, each with a model of its own
     torch.set_num_threads(1)  # models this small are no quicker with two, and figures do not depend on the machine
     for known in NAMES if name is None else (name,):
         claim = claim_of(known)
         began = time.perf_counter()
         if known == "dictionary" and not every:
             tour()
-        record = run_claim(claim, Bench(folder, quick, data=data, say=say), minutes)
+        record = run_claim(claim, Bench(folder, quick, data=data, say=say, workers=workers), minutes)
         write_index(folder)
         took = (time.perf_counter() - began) / 60
         print(f"{known}: {record['verdict']}", flush=True)

@@ -29,7 +29,7 @@ def _written(row: list[str]) -> list[tuple[str, int | None]]:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    return [f for seed in bench.seeds for f in bench.once(f"alignment: seed {seed}", run, bench, seed)]
+    return bench.each([(f"alignment: seed {seed}", run, bench, seed) for seed in bench.seeds])
 
 
 def run(bench: Bench, seed: int) -> list[Figure]:

@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import multiprocessing
 import random
+import signal
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+import torch
 
 import saccade
 from saccade.data import Pair, read_pairs
@@ -27,6 +32,11 @@ FEW_TOKENS = 600  # of a batch, where it is only to be seen which way a claim po
 TEST = 0.05  # share of somebody's own pairs that is kept for the test, and as much again to choose the weights
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 T = TypeVar("T")
+Job = tuple[Any, ...]  # a name, what measures, and what it is given
+
+
+def quiet(_: str) -> None:
+    """Says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,8 @@ class Bench:
     share: float = 1.0  # of the usual steps
     data: Path | None = None  # somebody's own pairs
     mark: str = ""  # tells figures of another version of a claim apart
-    say: Callable[[str], None] = lambda _: None
+    say: Callable[[str], None] = quiet
+    workers: int = 1  # processes that measure side by side
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -65,18 +76,40 @@ class Bench:
 
     def once(self, name: str, measure: Callable[..., list[Figure]], *given: Any) -> list[Figure]:
         """What `measure` finds; if that was done before, what was found then."""
+        file = self._kept(name)
+        if not file.exists():
+            self.say(name)
+            self._keep(name, measure(*given))
+        known: list[Figure] = json.loads(file.read_text(encoding="utf-8"))
+        return known
+
+    def each(self, jobs: Sequence[Job]) -> list[Figure]:
+        """The same of many, side by side: models this small are no quicker with two cores, but two of them are.
+
+        What measures time has a core to itself here, and not the machine: leave that to `once`.
+        """
+        todo = [job for job in jobs if not self._kept(job[0]).exists()]
+        shared = all(job[1].__module__ != "__main__" for job in todo)  # what a notebook changed is known to it alone
+        if min(self.workers, len(todo)) > 1 and shared:
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(min(self.workers, len(todo)), context, _alone) as pool:
+                try:
+                    running = {pool.submit(measure, *given): name for name, measure, *given in todo}
+                    for done in as_completed(running):
+                        self._keep(running[done], done.result())
+                        self.say(running[done])
+                except BaseException:
+                    for process in multiprocessing.active_children():
+                        process.terminate()  # what is half measured is measured anew next time
+                    raise
+        return [figure for job in jobs for figure in self.once(*job)]
+
+    def _kept(self, name: str) -> Path:
         key = repr((name, self.quick, self.share, self.data, self.mark))
-        file = self.folder / "figures" / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.json"
-        if file.exists():
-            known: list[Figure] = json.loads(file.read_text(encoding="utf-8"))
-            return known
-        self.say(name)
-        found = measure(*given)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_suffix(".part")
-        beside.write_text(json.dumps(found), encoding="utf-8")
-        beside.replace(file)
-        return found
+        return self.folder / "figures" / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.json"
+
+    def _keep(self, name: str, found: list[Figure]) -> None:
+        _write(self._kept(name), json.dumps(found))
 
     def made(self, name: str, make: Callable[[random.Random], tuple[str, str]], train: int, test: int = 200) -> Pairs:
         """Pairs of a toy task, or those that were given in its place."""
@@ -96,9 +129,8 @@ class Bench:
         else:
             chance = random.Random(name)
             parts = [[make(chance) for _ in range(count)] for count in (train, min(test, 200), test)]
-        folder.mkdir(parents=True, exist_ok=True)
         for file, part in zip(names, parts, strict=True):
-            file.write_text("".join(f"{source}\t{target}\n" for source, target in part), encoding="utf-8")
+            _write(file, "".join(f"{source}\t{target}\n" for source, target in part))
         return Pairs(names[0], names[1], names[2], toy=self.data is None)
 
     def learn(self, pairs: Pairs, settings: Settings, seed: int, steps: int) -> Translator:
@@ -123,6 +155,20 @@ class Bench:
     def within(self, minutes: float, usual: float) -> "Bench":
         """The same with another budget."""
         return replace(self, share=minutes / usual)
+
+
+def _alone() -> None:
+    """A process of several: on one core, and stopped by the one that started it."""
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _write(file: Path, text: str) -> None:
+    """All of it or nothing, though several write the same at once."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".part", delete=False, encoding="utf-8") as beside:
+        beside.write(text)
+    Path(beside.name).replace(file)
 
 
 def _line(text: str) -> str:

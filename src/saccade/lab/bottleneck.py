@@ -1,5 +1,6 @@
 """One vector for a whole sentence is too little for a long one."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from functools import partial
@@ -24,12 +25,8 @@ def copy(length: tuple[int, int], chance: random.Random) -> tuple[str, str]:
 def measure(bench: Bench) -> list[Figure]:
     longest = bench.pick(60, 16)
     pairs = bench.made("copy", partial(copy, (1, longest)), bench.pick(20_000, 3_000))
-    return [
-        figure
-        for arm in ARMS
-        for seed in bench.seeds
-        for figure in bench.once(f"bottleneck: {arm}, seed {seed}", run, bench, pairs, arm, seed, longest)
-    ]
+    each = itertools.product(ARMS, bench.seeds)
+    return bench.each([(f"bottleneck: {a}, seed {seed}", run, bench, pairs, a, seed, longest) for a, seed in each])
 
 
 def run(bench: Bench, pairs: Pairs, arm: str, seed: int, longest: int) -> list[Figure]:

@@ -1,5 +1,6 @@
 """Does a caption look at what it says? A grid to glance at, against one vector for the whole picture."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,12 +38,8 @@ def measure(bench: Bench) -> list[Figure]:
         for part, full, quick in (("train", 4000, 600), ("dev", 100, 20), ("test", 300, 60))
     )
     pairs = Pairs(train, dev, test, toy=False)
-    return [
-        figure
-        for arm in ARMS
-        for seed in bench.seeds
-        for figure in bench.once(f"captions: {arm}, seed {seed}", run, bench, pairs, arm, seed)
-    ]
+    each = itertools.product(ARMS, bench.seeds)
+    return bench.each([(f"captions: {arm}, seed {seed}", run, bench, pairs, arm, seed) for arm, seed in each])
 
 
 def drawn(bench: Bench, part: str, count: int) -> Path:

@@ -1,5 +1,6 @@
 """What reached the beginning must be carried to the end: cells, and directions, over longer and longer distances."""
 
+import itertools
 import random
 from collections.abc import Sequence
 from functools import partial
@@ -18,16 +19,13 @@ def first(length: int, chance: random.Random) -> tuple[str, str]:
 
 def measure(bench: Bench) -> list[Figure]:
     distances = bench.pick((5, 10, 20, 40), (5, 20))
-    return [
-        figure
-        for cell in bench.pick(CELLS, ("rnn", "gru"))
-        for way in WAYS
-        for distance in distances
-        for seed in bench.seeds
-        for figure in bench.once(
-            f"direction: {cell}, {way}, {distance} letters, seed {seed}", run, bench, cell, way, distance, seed
-        )
-    ]
+    each = itertools.product(bench.pick(CELLS, ("rnn", "gru")), WAYS, distances, bench.seeds)
+    return bench.each(
+        [
+            (f"direction: {cell}, {way}, {distance} letters, seed {seed}", run, bench, cell, way, distance, seed)
+            for cell, way, distance, seed in each
+        ]
+    )
 
 
 def run(bench: Bench, cell: str, way: str, distance: int, seed: int) -> list[Figure]:

@@ -1,5 +1,6 @@
 """What several heads buy: two looks at once, kept apart."""
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -17,12 +18,8 @@ def mirrored(chance: random.Random) -> tuple[str, str]:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    return [
-        figure
-        for heads in bench.pick(HEADS, (1, 4))
-        for seed in bench.seeds
-        for figure in bench.once(f"heads: {heads}, seed {seed}", run, bench, heads, seed)
-    ]
+    each = itertools.product(bench.pick(HEADS, (1, 4)), bench.seeds)
+    return bench.each([(f"heads: {heads}, seed {seed}", run, bench, heads, seed) for heads, seed in each])
 
 
 def run(bench: Bench, heads: int, seed: int) -> list[Figure]:

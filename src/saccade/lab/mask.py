@@ -1,5 +1,6 @@
 """What leaks without the causal mask: a model that is shown the answer learns to copy it, and nothing else."""
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -40,12 +41,8 @@ def counted(chance: random.Random) -> list[int]:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    return [
-        figure
-        for arm in ARMS
-        for seed in bench.seeds
-        for figure in bench.once(f"mask: {arm}, seed {seed}", run, arm, seed, bench.steps(600, 300))
-    ]
+    each = itertools.product(ARMS, bench.seeds)
+    return bench.each([(f"mask: {arm}, seed {seed}", run, arm, seed, bench.steps(600, 300)) for arm, seed in each])
 
 
 def run(arm: str, seed: int, steps: int) -> list[Figure]:

@@ -1,5 +1,6 @@
 """Layer normalisation inside the cell against batch normalisation; residual connections as depth grows."""
 
+import itertools
 import random
 from collections.abc import Sequence
 
@@ -15,19 +16,14 @@ def copied(chance: random.Random) -> tuple[str, str]:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    found = [
-        figure
-        for norm in ("layer", "batch")
-        for rows in bench.pick(ROWS, (1, 16))
-        for seed in bench.seeds
-        for figure in bench.once(f"norms: {norm}, {rows} rows, seed {seed}", normalised, bench, norm, rows, seed)
-    ]
-    for arm, residual in (("residual", True), ("no residual", False)):
-        for layers in bench.pick(LAYERS, (1, 6)):
-            for seed in bench.seeds:
-                name = f"norms: {arm}, {layers} layers, seed {seed}"
-                found += bench.once(name, deep, bench, arm, residual, layers, seed)
-    return found
+    cells = itertools.product(("layer", "batch"), bench.pick(ROWS, (1, 16)), bench.seeds)
+    stacks = itertools.product(("residual", "no residual"), bench.pick(LAYERS, (1, 6)), bench.seeds)
+    return bench.each(
+        [
+            *((f"norms: {norm}, {rows} rows, seed {s}", normalised, bench, norm, rows, s) for norm, rows, s in cells),
+            *((f"norms: {arm}, {layers} layers, seed {s}", deep, bench, arm, layers, s) for arm, layers, s in stacks),
+        ]
+    )
 
 
 def normalised(bench: Bench, norm: str, rows: int, seed: int) -> list[Figure]:
@@ -38,8 +34,9 @@ def normalised(bench: Bench, norm: str, rows: int, seed: int) -> list[Figure]:
     return [{"arm": f"{norm} norm", "seed": seed, "rows": rows, "right": bench.right(translator, pairs.tests())}]
 
 
-def deep(bench: Bench, arm: str, residual: bool, layers: int, seed: int) -> list[Figure]:
-    model = {"family": "luong", "feed": False, "width": 48, "cell": "gru", "layers": layers, "residual": residual}
+def deep(bench: Bench, arm: str, layers: int, seed: int) -> list[Figure]:
+    model = {"family": "luong", "feed": False, "width": 48, "cell": "gru"}
+    model |= {"layers": layers, "residual": arm == "residual"}
     pairs = bench.made("copied", copied, bench.pick(20_000, 3_000))
     translator = bench.learn(pairs, {"model": model}, seed, bench.steps(300, 150))
     return [{"arm": arm, "seed": seed, "layers": layers, "deep_right": bench.right(translator, pairs.tests())}]

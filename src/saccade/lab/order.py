@@ -1,5 +1,6 @@
 """Who asks first: Bahdanau's previous state, or Luong's current one, with or without feeding its answer back."""
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -24,12 +25,8 @@ NEAR = 5.0  # points that count as the same quality
 
 def measure(bench: Bench) -> list[Figure]:
     pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
-    found = [
-        figure
-        for arm in ARMS
-        for seed in bench.seeds
-        for figure in bench.once(f"order: {arm}, seed {seed}", run, bench, pairs, arm, seed)
-    ]
+    each = itertools.product(ARMS, bench.seeds)
+    found = bench.each([(f"order: {arm}, seed {seed}", run, bench, pairs, arm, seed) for arm, seed in each])
     return [*found, *(f for seed in bench.seeds for f in bench.once(f"order: time, round {seed}", timed, seed))]
 
 

@@ -1,5 +1,6 @@
 """Without positions, self-attention sees a bag of words."""
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -14,12 +15,8 @@ COSTS = 30.0  # points
 
 
 def measure(bench: Bench) -> list[Figure]:
-    found = [
-        figure
-        for arm in bench.pick(ARMS, ("none", "sinusoidal"))
-        for seed in bench.seeds
-        for figure in bench.once(f"positions: {arm}, seed {seed}", run, bench, arm, seed)
-    ]
+    each = itertools.product(bench.pick(ARMS, ("none", "sinusoidal")), bench.seeds)
+    found = bench.each([(f"positions: {arm}, seed {seed}", run, bench, arm, seed) for arm, seed in each])
     return [
         *found,
         *(f for seed in bench.seeds for f in bench.once(f"positions: permuted, seed {seed}", permuted, seed)),

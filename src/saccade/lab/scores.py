@@ -1,5 +1,6 @@
 """Seven ways to compare a query with a key: each can learn where to look; they differ in what they cost."""
 
+import itertools
 import random
 import time
 from collections.abc import Sequence
@@ -23,24 +24,24 @@ def reverse(chance: random.Random) -> tuple[str, str]:
 
 def measure(bench: Bench) -> list[Figure]:
     pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
-    return [
-        figure
-        for arm in (*SCORES, NONE)
-        for seed in bench.seeds
-        for figure in bench.once(f"scores: {arm}, seed {seed}", run, bench, pairs, arm, seed)
-    ]
+    each = itertools.product((*SCORES, NONE), bench.seeds)
+    found = bench.each([(f"scores: {arm}, seed {seed}", run, bench, pairs, arm, seed) for arm, seed in each])
+    return [*found, *(f for seed in bench.seeds for f in bench.once(f"scores: cost, round {seed}", costs, seed))]
 
 
 def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
     model = {"family": "seq2seq"} if arm == NONE else {"family": "bahdanau", "score": arm}
     size = {"width": 64, "cell": "gru"} if pairs.toy else {}
     translator = bench.learn(pairs, {"model": {**model, **size}}, seed, bench.steps(700, 250))
-    cost = {} if arm == NONE else costs(arm)
-    return [{"arm": arm, "seed": seed, "right": bench.right(translator, pairs.tests()), **cost}]
+    return [{"arm": arm, "seed": seed, "right": bench.right(translator, pairs.tests())}]
 
 
-def costs(score: str) -> dict[str, float]:
+def costs(seed: int) -> list[Figure]:
     """Milliseconds of a look and its gradient, the best of five, and megabytes that are kept for the gradient."""
+    return [{"arm": score, "seed": seed, **cost(score)} for score in SCORES]
+
+
+def cost(score: str) -> dict[str, float]:
     batch, queries, keys, width = SHAPE
     layer = Attention(width, score=score, max_length=keys if score == "location" else None)
     query, memory = torch.randn(batch, queries, width), torch.randn(batch, keys, width, requires_grad=True)
