@@ -5,9 +5,12 @@ import re
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import httpx
+import numpy as np
 import pytest
+from PIL import Image
 from services import free_port, started, until_ready
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -118,6 +121,11 @@ def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
     }""",
         other.evaluate("e => [...e.parentElement.children].indexOf(e)"),
     )
+    with tab.expect_download() as saved:
+        tab.click(".save-tree")
+    drawn = ElementTree.parse(saved.value.path())
+    assert len(drawn.findall(".//{*}text")) == 2 * tab.locator(".branches button").count()  # words and probabilities
+    assert len(drawn.findall(".//{*}path")) == tab.locator(".branches button.turn").count()
     other.focus()
     tab.keyboard.press("Enter")
     expect(tab.locator(".output button").first).to_have_text(re.compile(re.escape(begins[0])))
@@ -186,7 +194,33 @@ def test_no_picture_is_said_to_be_none(service, browser, tmp_path):
     (tmp_path / "x.png").write_text("no picture")
     tab.set_input_files("#file", tmp_path / "x.png")
     expect(tab.locator("#state.bad")).to_contain_text("is no picture")
+    tab.click("#language")
+    (tmp_path / "y.png").write_text("no picture either")
+    tab.set_input_files("#file", tmp_path / "y.png")
+    expect(tab.locator("#state.bad")).to_contain_text("입력이 맞지 않습니다")
+    tab.goto(f"{service}/?again#model=colours&picture=half!")  # an address that was cut
+    expect(tab.locator("#state")).to_contain_text("그림을 고르거나")
     tab.context.close()
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_link_holds_a_picture(tab, colours, tmp_path, large):
+    picture = colours[1] / "5.png"
+    if large:  # of which the link holds a smaller copy
+        noise = np.random.default_rng(0).integers(0, 256, (900, 1200, 3), dtype=np.uint8)
+        picture = tmp_path / "large.png"
+        Image.fromarray(noise).save(picture)
+    tab.select_option("#model", "colours")
+    tab.set_input_files("#file", picture)
+    tab.wait_for_selector(".output button")
+    tab.wait_for_url("**picture=**")
+    other = tab.context.new_page()
+    other.goto(tab.url)
+    other.wait_for_selector(".output button")
+    size = other.locator(".overlay").evaluate("e => [e.width, e.height]")
+    assert size == ([448, 336] if large else [45, 32])
+    if not large:
+        assert other.locator(".output").inner_text() == tab.locator(".output").inner_text()
 
 
 def test_too_long_is_counted_before_it_happens(tab):

@@ -1,8 +1,9 @@
 // What was typed or dropped goes to one model or two; each has a panel for its answer.
 import { Panel } from "./panel.js";
-import { element, say, speak } from "./words.js";
+import { element, refused, say, speak } from "./words.js";
 
 const PAUSE = 400, AGAIN = 2000, LOADING = 500;
+const LINKED = 50_000, SMALLER = 448;  // bytes of a picture that an address holds as it is, and pixels of a copy of a larger one
 const $ = (id) => document.getElementById(id);
 let models = [], limits = { characters: 5000 }, picture = null, timer = 0;
 
@@ -22,7 +23,7 @@ const ask = async (path, options = {}) => {
     $("key").hidden = false;
     $("secret").focus();
   }
-  if (!response.ok) throw Object.assign(new Error(response.status === 401 ? say("needKey") : told.error.message), { told });
+  if (!response.ok) throw Object.assign(new Error(response.status === 401 ? say("needKey") : refused(told.error)), { told });
   return told;
 };
 const post = (path, value) =>
@@ -97,7 +98,8 @@ const answer = async () => {
   if (!failed) {
     state("");
     remember(ended[0].said);
-    keep(picture ? {} : { text });
+    const mine = panels[0].turn, linked = picture ? { picture: await packed(picture) } : { text };
+    if (mine === panels[0].turn) keep(linked);
     return;
   }
   wrong(failed.error);
@@ -106,6 +108,20 @@ const answer = async () => {
     setTimeout(() => { if (mine === panels[0].turn) answer(); }, AGAIN);
   }
 };
+
+// A picture as text; of a large one a smaller copy, which models read alike: they make it smaller still.
+const packed = async ({ file, bitmap }) => {
+  let small = file;
+  if (file.size > LINKED) {
+    if (!bitmap) return "";
+    const shrunk = Math.min(1, SMALLER / Math.max(bitmap.width, bitmap.height));
+    const canvas = new OffscreenCanvas(Math.ceil(bitmap.width * shrunk), Math.ceil(bitmap.height * shrunk));
+    canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+    small = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 });
+  }
+  return btoa([...new Uint8Array(await small.arrayBuffer())].map((byte) => String.fromCharCode(byte)).join(""));
+};
+const unpacked = (text) => new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], say("picture"));
 
 // The address holds what was asked.
 const keep = (asked) => {
@@ -218,6 +234,8 @@ const restore = () => {
   const linked = new URLSearchParams(location.hash.slice(1));
   if (linked.has("text")) $("text").value = linked.get("text");
   choose(linked.get("model"), linked.get("beside") || "");
+  if (!linked.get("picture") || reads() !== "pictures") return;
+  try { take(unpacked(linked.get("picture"))); } catch { state(say("emptyPicture")); }  // an address that was cut
 };
 
 $("text").addEventListener("input", () => typed());

@@ -12,6 +12,13 @@ const shown = (record) => {  // [T][N]: the mean over the heads of the layer tha
   return layer[0].map((row, t) => row.map((_, n) => layer.reduce((sum, head) => sum + head[t][n], 0) / layer.length));
 };
 
+const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.codePointAt(0)};`);
+const label = (text, x, y, more) => `<text x="${x}" y="${y}" font-size="14" font-family="sans-serif" ${more}>${escape(text.trim() || "␣")}</text>`;
+const download = (name, parts, width, height) => {
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
+  element("a", undefined, { download: name, href: URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })) }).click();
+};
+
 let count = 0;
 
 export class Panel {
@@ -24,6 +31,7 @@ export class Panel {
     name.id = `whose-${count++}`;
     this.root.setAttribute("aria-labelledby", name.id);
     this.part("export").addEventListener("click", () => this.save());
+    this.part("save-tree").addEventListener("click", () => this.saveTree());
     this.clear();
   }
 
@@ -287,21 +295,32 @@ export class Panel {
   }
 
   save() {
-    const { record, looked } = this, link = element("a", undefined, { download: "glance.svg" });
-    if (record.grid) Object.assign(link, { download: "glance.png", href: this.part("overlay").toDataURL() });
+    const { record, looked } = this;
+    if (record.grid) element("a", undefined, { download: "glance.png", href: this.part("overlay").toDataURL() }).click();
     else {
-      const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.codePointAt(0)};`);
       const [left, top, side] = [140, 120, 24];
-      const label = (text, x, y, more) => `<text x="${x}" y="${y}" font-size="14" font-family="sans-serif" ${more}>${escape(text.trim() || "␣")}</text>`;
       const parts = [
         ...record.source_tokens.map((p, n) => label(p.text, 0, 0, `transform="translate(${left + side * n + 16},${top - 6}) rotate(-60)"`)),
         ...looked.map((row, t) => label(record.target_tokens[t].text, left - 6, top + side * t + 17, 'text-anchor="end"')
           + row.map((w, n) => `<rect x="${left + side * n}" y="${top + side * t}" width="${side - 1}" height="${side - 1}" fill="#004678" fill-opacity="${w.toFixed(3)}"/>`).join("")),
       ];
-      const [width, height] = [left + side * record.source_tokens.length + 80, top + side * looked.length + 10];
-      const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
-      link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+      download("glance.svg", parts, left + side * record.source_tokens.length + 80, top + side * looked.length + 10);
     }
-    link.click();
+  }
+
+  // The tree as it stands there; a line leads from where a way turned off.
+  saveTree() {
+    const { tree } = this.grown, words = [...this.part("branches").children], places = new Map(words.map((w) => [w.branch, w.at]));
+    const wide = [];
+    for (const { branch, at } of words) wide[at[1]] = Math.max(wide[at[1]] || 0, 12 * [...tree[branch].text.trim()].length + 60);
+    const left = (depth) => wide.slice(0, depth).reduce((sum, w) => sum + w, 10), below = (row) => 24 + 24 * row;
+    const parts = words.map(({ branch, at: [row, depth], classList }) => {
+      const { text, probability, parent } = tree[branch], [from] = places.get(parent) || [row];
+      const line = from === row ? "" : `<path d="M${left(depth) - 8} ${below(from) - 5}V${below(row) - 5}h6" fill="none" stroke="#888"/>`;
+      const bold = classList.contains("best") ? 'font-weight="bold"' : "";
+      return `${line}${label(text, left(depth), below(row), bold)}${label(share(probability), left(depth + 1) - 14, below(row), 'text-anchor="end" fill="#555"')}`;
+    });
+    const rows = Math.max(...words.map((w) => w.at[0])) + 1;
+    download("tree.svg", parts, left(wide.length), below(rows));
   }
 }

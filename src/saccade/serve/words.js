@@ -12,7 +12,8 @@ const WORDS = {
     looks: "The picture, bright where the model looked for", grow: "Click a word: what follows if the answer begins so?",
     row: "row", column: "column", begins: "Begins with", anew: "search freely again", lookedAt: "looked at",
     noPictures: "No model here reads pictures.", badKey: "A key has plain letters and digits only.", enter: "Enter",
-    notShown: "This browser cannot show that picture, so there is no overlay.",
+    notShown: "This browser cannot show that picture, so there is no overlay.", saveTree: "Save the tree",
+    refused: {},  // the service speaks English
   },
   ko: {
     model: "모형", beside: "나란히", nobody: "없음", input: "글", output: "답", picture: "그림",
@@ -27,13 +28,24 @@ const WORDS = {
     looks: "모형이 이 단어를 쓸 때 본 곳이 밝은 그림:", grow: "단어를 누르면: 답이 그렇게 시작한다면?",
     row: "행", column: "열", begins: "이렇게 시작:", anew: "다시 자유롭게 찾기", lookedAt: "본 곳",
     noPictures: "여기에는 그림을 읽는 모형이 없습니다.", badKey: "키에는 영문자와 숫자만 쓸 수 있습니다.", enter: "입력",
-    notShown: "이 브라우저가 그 그림을 보여 줄 수 없어 겹쳐 그릴 수 없습니다.",
+    notShown: "이 브라우저가 그 그림을 보여 줄 수 없어 겹쳐 그릴 수 없습니다.", saveTree: "나무 저장",
+    refused: {
+      too_much: "한도를 넘었습니다", busy: "기다리는 글이 많습니다. 잠시 뒤에 다시 해 보세요", unfit: "모형을 쓸 수 없습니다",
+      closing: "서비스가 멈추는 중입니다", too_slow: "제때 끝나지 않았습니다", interrupted: "모형이 중단되었습니다. 다시 해 보세요",
+      internal: "서비스 안에서 오류가 났습니다", unknown_model: "그런 모형이 없습니다", wrong_input: "입력이 맞지 않습니다",
+    },
   },
 };
 
 let language = sessionStorage.getItem("language") || (navigator.language.startsWith("ko") ? "ko" : "en");
 
 export const say = (name) => WORDS[language][name];
+
+// Why the service refused, in the language of now; what it said stands beside it where there is more to know.
+export const refused = ({ code, message, limit, most }) => {
+  const known = say("refused")[code];
+  return known ? `${known} (${limit ? `${limit} ≤ ${most}` : message})` : message;
+};
 
 export const speak = (switched = false) => {
   if (switched) {
