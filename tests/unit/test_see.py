@@ -214,6 +214,21 @@ def test_words_come_first_where_they_are_in_pieces():
     assert usual(letters) == "pieces"  # spelt: a row of whole words would hide the letters
 
 
+def test_a_font_installed_since_is_found(monkeypatch):
+    """matplotlib remembers the fonts that it found once, for ever."""
+    from matplotlib.font_manager import fontManager
+
+    name = fonts_for("a")[0][0]
+    known = fontManager.ttflist
+    monkeypatch.setattr(fontManager, "ttflist", [f for f in known if f.name != name])
+    assert name not in {f.name for f in fontManager.ttflist}
+    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [f.fname for f in known if f.name == name])
+    monkeypatch.setattr("saccade.see.picture.FONTS", [name])
+    families, missing = fonts_for("a\N{SNOWMAN}\U0010ffff")  # the last has no font anywhere
+    assert families[0] == name
+    assert missing == ["\U0010ffff"]
+
+
 @given(st.text("ab ", max_size=12), st.text("ab ", max_size=12), st.data())
 def test_rows_of_words_add_up_however_they_are_cut(source, text, data):
     def cut(whole):

@@ -3,6 +3,7 @@
 import io
 import logging
 import warnings
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,16 +57,31 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure = _heatmap(shown) if shown.columns else _overlay(prediction, shown)
         out = io.BytesIO()
-        figure.savefig(out, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        dated = {"Date": None} if kind == "svg" else None
+        figure.savefig(out, format=kind, dpi=150, metadata=dated, bbox_inches="tight")  # however long its labels are
     return out.getvalue()
 
 
 def fonts_for(text: str) -> tuple[list[str], list[str]]:
     """Families that together can draw a text, those we know to be good first, and the characters that none has."""
+    from matplotlib.font_manager import findSystemFonts, fontManager  # noqa: PLC0415
+
+    wanted = {ord(c) for c in text if not c.isspace()}
+    families, missing = _drawn_by(wanted)
+    if missing:  # a font that was installed since matplotlib last looked?
+        known = {font.fname for font in fontManager.ttflist}
+        new = [path for path in findSystemFonts() if path not in known]
+        for path in new:
+            with suppress(RuntimeError, OSError):  # one that it cannot read
+                fontManager.addfont(path)
+        families, missing = _drawn_by(wanted) if new else (families, missing)
+    return families or ["sans-serif"], [chr(c) for c in sorted(missing)]
+
+
+def _drawn_by(wanted: set[int]) -> tuple[list[str], set[int]]:
     from matplotlib.font_manager import fontManager  # noqa: PLC0415
     from matplotlib.ft2font import FT2Font  # noqa: PLC0415
 
-    wanted = {ord(c) for c in text if not c.isspace()}
     known = {name: n for n, name in enumerate(FONTS)}
     upright = {f.name: f for f in fontManager.ttflist if f.style == "normal" and not f.name.startswith("Last Resort")}
     families = []
@@ -73,10 +89,10 @@ def fonts_for(text: str) -> tuple[list[str], list[str]]:
         found = wanted & FT2Font(upright[name].fname, face_index=upright[name].index).get_charmap().keys()
         if found:
             families.append(name)
-        wanted -= found
+        wanted = wanted - found
         if not wanted:
             break
-    return families or ["sans-serif"], [chr(c) for c in sorted(wanted)]
+    return families, wanted
 
 
 def _heatmap(shown: View) -> "Figure":
