@@ -16,6 +16,7 @@ import torch
 
 from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
+from saccade.config.presets import Amount, automatic
 from saccade.data import TASKS, Batch, Frame, Tokeniser, batches, numbered
 from saccade.model.images import Change
 from saccade.search import Options
@@ -31,9 +32,8 @@ def main() -> None:
     pairs = TASKS["scenes"].pairs("train", size=PICTURES)
     target = Tokeniser.train([p.target for p in pairs], "words")
     image = ImageConfig(shift=0.06, colour=0.1)
-    config = RunConfig.read(
-        {"model": {"family": "luong", "score": "additive", "feed": False}, "image": image.model_dump()}, "benchmark"
-    )
+    model = automatic(Amount(PICTURES, 0, spelt=False, pictures=True), {}).settings["model"]
+    config = RunConfig.read({"model": model, "image": image.model_dump()}, "benchmark")
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", config, Frame(image.height, image.width), target)
         examples = numbered(pairs, run.source, target)

@@ -40,6 +40,9 @@ def test_a_family_is_picked_that_has_what_was_asked_for():
     assert automatic(amount, {"norm": "post"}).family == "transformer"
     assert automatic(amount, {"cell": "gru"}).family == "luong"
     sentences = Amount(10_000, 100_000, False, minutes=5)
+    plenty = Amount(100_000, 700_000, True, minutes=30)
+    assert automatic(plenty, {}).settings["train"]["batch_tokens"] == 3000
+    assert automatic(amount, {}).settings["train"]["batch_tokens"] == 1000
     assert automatic(sentences, {}).family == "transformer"
     assert automatic(sentences, {"score": "dot"}).family == "bahdanau"
     assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True), {}).family == "transformer"

@@ -51,6 +51,7 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
+PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 FORGET = 0.3  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
@@ -119,8 +120,11 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
     if amount.pictures:
         _see(settings, amount, chosen, asked.get("width"))
-    if amount.spelt and not amount.pictures and chosen != "transformer" and amount.pairs < FEW:
-        settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
+    if amount.spelt and not amount.pictures and chosen != "transformer":
+        if amount.pairs < FEW:
+            settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
+        elif amount.pairs >= PLENTY and size == "small":
+            settings["train"]["batch_tokens"] = 3000
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
