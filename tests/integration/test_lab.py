@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from saccade.cli.laboratory import lab_command
 from saccade.lab import scaling
 from saccade.lab.bench import Bench
 from saccade.lab.book import NAMES, claim_of, notebook, page, publish, run_claim, write_index
@@ -83,6 +84,8 @@ def test_figures_are_measured_once(tmp_path):
     assert calls == [1]
     assert Bench(tmp_path, mark="changed").once("one", look, 3) == [{"arm": "a", "seed": 0, "x": 3}]
     assert Bench(tmp_path, quick=True).once("one", look, 4) == [{"arm": "a", "seed": 0, "x": 4}]
+    assert Bench(tmp_path, again=True).once("one", look, 5) == [{"arm": "a", "seed": 0, "x": 5}]
+    assert "again=True" in "".join(notebook(claim_of("mask"))["cells"][3]["source"])  # a student's change is measured
 
 
 def test_side_by_side_gives_what_one_after_the_other_gives(tmp_path):
@@ -132,8 +135,56 @@ def test_somebody_s_own_pairs(tmp_path):
     parts = [set(Path(p).read_text(encoding="utf-8").splitlines()) for p in (made.train, made.dev, made.test)]
     assert list(map(len, parts)) == [360, 20, 20]
     assert len(set.union(*parts)) == 400
+    one, two = (Bench(tmp_path, data=pairs, minutes=m, workers=2) for m in (6, 12))
+    assert one.among(6).each_minutes == 2
+    assert one._kept("a") != two._kept("a")  # another budget, other figures
+    before = Bench(tmp_path, data=pairs)._kept("a")
+    pairs.write_text(pairs.read_text(encoding="utf-8").replace("c d", "c e"), encoding="utf-8")
+    assert Bench(tmp_path, data=pairs)._kept("a") != before  # and so have other pairs under the same name
+    pairs.write_text("a\tb\n" * 50, encoding="utf-8")
+    with pytest.raises(ValueError, match="1 sources; to learn and to test takes at least 100"):
+        Bench(tmp_path, data=pairs).made("copy", lambda chance: ("", ""), 10)
     with pytest.raises(ValueError, match="--data: mask has a task of its own; pairs can be given to bottleneck"):
         run_claim(claim_of("mask"), Bench(tmp_path, data=pairs))
+
+
+def test_a_page_says_whose_pairs_it_is_about(tmp_path):
+    claim, pairs = claim_of("bottleneck"), tmp_path / "mine <b>.tsv"
+    pairs.write_text("a\tb\n", encoding="utf-8")
+    arms = (("attention", 9.0), ("no attention", 1.0))
+    figures = [{"arm": arm, "seed": 0, "length": x, "right": y} for arm, y in arms for x in (5, 9)]
+    record = publish(claim, Bench(tmp_path, data=pairs, minutes=7.5), figures)
+    drawn = page(claim, record, "en")
+    assert "the pairs of mine &lt;b&gt;.tsv take the place" in drawn
+    assert "Random letters" not in drawn
+    assert "saccade lab bottleneck --data mine &lt;b&gt;.tsv --minutes 7.5" in drawn
+    assert "어텐션 없음" in page(claim, record, "ko")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((None, False, None, True, None), "say which claim, or --all"),
+        (("mask", False, 3.0, True, None), "leave one of them out"),
+        (("mask", True, None, False, None), "leave out the name"),
+        ((None, True, 5.0, False, None), "--minutes: for one claim"),
+        (("scaling", False, 5.0, False, None), "takes as long as it takes"),
+        (("bottleneck", False, None, False, Path("/")), "/: is no file"),
+    ],
+)
+def test_what_does_not_go_together_is_said(tmp_path, given, says):
+    name, every, minutes, quick, data = given
+    with pytest.raises(ValueError, match=says):
+        lab_command(name, every, tmp_path / "lab", minutes, quick, data)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_quick_run_does_not_take_the_place_of_the_book(tmp_path, capsys):
+    for quick in (False, True):
+        lab_command("dictionary", False, tmp_path, None, quick, None)
+    assert json.loads((tmp_path / "dictionary.json").read_text())["quick"] is False
+    assert "Toy sizes" in (tmp_path / "quick" / "dictionary.html").read_text()
+    assert "softmax make the weights sum to one" in (tmp_path / "dictionary.html").read_text()  # the five steps, live
 
 
 def test_too_little_time_says_what_is_needed(tmp_path):

@@ -47,8 +47,8 @@ def test_an_unknown_command_is_a_usage_error():
     assert "Traceback" not in ran.stderr
 
 
-def test_the_lab_walks_from_the_dictionary_to_attention():
-    ran = run("lab", "dictionary")
+def test_the_lab_walks_from_the_dictionary_to_attention(tmp_path):
+    ran = run("lab", "dictionary", "-o", tmp_path / "lab")
     assert ran.returncode == 0, ran.stderr
     assert "answer 3.2" in ran.stdout
     assert [line[0] for line in ran.stdout.splitlines() if line[:2] in ("1.", "2.", "3.", "4.", "5.")] == list("12345")

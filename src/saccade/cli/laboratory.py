@@ -18,9 +18,11 @@ def lab_command(
     if name is not None and every:
         raise UsageError("--all: runs every claim; leave out the name")
     if name is None and not every:
+        if quick or data is not None or minutes is not None:
+            raise UsageError("say which claim, or --all")
         for known in NAMES:
             claim = claim_of(known)
-            print(f"{known:12} {claim.minutes:4g} min  {claim.says.en}")
+            print(f"{known:12} {claim.minutes:4g} min  {claim.says.en}{' (--data)' if claim.pairs else ''}")
         say("saccade lab NAME runs one, saccade lab --all makes a book of them all")
         return
     if every and minutes is not None:
@@ -29,9 +31,13 @@ def lab_command(
     if every and data is not None:
         raise UsageError("--data: for one claim")
     if data is not None and not data.is_file():
-        raise ValueError(f"{data}: no such file")
+        raise ValueError(f"{data}: {'is no file' if data.exists() else 'no such file'}")
+    if quick and minutes is not None:
+        raise UsageError("--minutes: --quick takes a minute or so; leave one of them out")
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is no folder")
+    folder = folder / "quick" if quick else folder  # what shows little does not take the place of what shows more
+    folder = folder if data is None else folder / data.stem
     workers = 1 if quick else torch.get_num_threads()  # as many cores as there are, each with a model of its own
     torch.set_num_threads(1)  # models this small are no quicker with two, and figures do not depend on the machine
     for known in NAMES if name is None else (name,):

@@ -120,11 +120,8 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings["train"] = {"batch_tokens": 3000, "learning_rate": 2e-3}
     if amount.pictures:
         _see(settings, amount, chosen, asked.get("width"))
-    if amount.spelt and not amount.pictures and chosen != "transformer":
-        if amount.pairs < FEW:
-            settings["train"] = {"batch_tokens": 500, "learning_rate": 3e-3}
-        elif amount.pairs >= PLENTY and size == "small":
-            settings["train"]["batch_tokens"] = 3000
+    elif amount.spelt and chosen != "transformer":
+        settings["train"] |= _batches(amount.pairs, size)
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
@@ -140,6 +137,13 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings,
         f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {dropout}",
     )
+
+
+def _batches(pairs: int, size: str) -> dict[str, float]:
+    """What is other where there are few words to be spelt, or plenty."""
+    if pairs < FEW:
+        return {"batch_tokens": 500, "learning_rate": 3e-3}
+    return {"batch_tokens": 3000} if pairs >= PLENTY and size == "small" else {}
 
 
 def _see(settings: Settings, amount: Amount, family: Family, width: int | None) -> None:

@@ -79,8 +79,8 @@ CLAIM = Claim(
         "복호의 최댓값으로 연결을 읽는다. 엔트로피는 nat.",
     ),
     Words(
-        f"For every seed the alignment error rate of letters is below {ERROR:g}%, and articles are more scattered than "
-        "letters in every seed.",
+        f"For every seed the alignment error rate of letters is below {ERROR:g}%, and the articles of every seed are more "
+        "scattered than the letters of every seed.",
         f"모든 시드에서 글자의 정렬 오류율(AER)이 {ERROR:g}%보다 낮고, 관사의 엔트로피가 글자의 것보다 높다.",
     ),
     5,

@@ -6,9 +6,11 @@ import multiprocessing
 import random
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +31,7 @@ TOY: Settings = {  # what the small models of the lab have in common
     "target": {"kind": "symbols"},
 }
 FEW_TOKENS = 600  # of a batch, where it is only to be seen which way a claim points
+ENOUGH = 100  # sources of somebody's own
 TEST = 0.05  # share of somebody's own pairs that is kept for the test, and as much again to choose the weights
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 T = TypeVar("T")
@@ -63,6 +66,10 @@ class Bench:
     mark: str = ""  # tells figures of another version of a claim apart
     say: Callable[[str], None] = quiet
     workers: int = 1  # processes that measure side by side
+    minutes: float | None = None  # for all runs, where the pairs are somebody's own
+    each_minutes: float | None = None  # for one of them
+    again: bool = False  # measure anew whatever is known
+    spent: list[float] = field(default_factory=list, repr=False, compare=False)  # seconds that each measurement took
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -77,47 +84,58 @@ class Bench:
     def once(self, name: str, measure: Callable[..., list[Figure]], *given: Any) -> list[Figure]:
         """What `measure` finds; if that was done before, what was found then."""
         file = self._kept(name)
-        if not file.exists():
+        if self.again or not file.exists():
             self.say(name)
-            self._keep(name, measure(*given))
-        known: list[Figure] = json.loads(file.read_text(encoding="utf-8"))
-        return known
+            self._keep(name, *_timed(measure, *given))
+        known = json.loads(file.read_text(encoding="utf-8"))
+        self.spent.append(known["seconds"])
+        figures: list[Figure] = known["figures"]
+        return figures
 
     def each(self, jobs: Sequence[Job]) -> list[Figure]:
         """The same of many, side by side: models this small are no quicker with two cores, but two of them are.
 
         What measures time has a core to itself here, and not the machine: leave that to `once`.
         """
-        todo = [job for job in jobs if not self._kept(job[0]).exists()]
+        todo = [job for job in jobs if self.again or not self._kept(job[0]).exists()]
         shared = all(job[1].__module__ != "__main__" for job in todo)  # what a notebook changed is known to it alone
         if min(self.workers, len(todo)) > 1 and shared:
+            self.say(f"{len(todo)} models, {self.workers} at a time")
             context = multiprocessing.get_context("spawn")
             with ProcessPoolExecutor(min(self.workers, len(todo)), context, _alone) as pool:
                 try:
-                    running = {pool.submit(measure, *given): name for name, measure, *given in todo}
+                    running = {pool.submit(_timed, *job): name for name, *job in todo}
                     for done in as_completed(running):
-                        self._keep(running[done], done.result())
+                        self._keep(running[done], *done.result())
                         self.say(running[done])
                 except BaseException:
                     for process in multiprocessing.active_children():
                         process.terminate()  # what is half measured is measured anew next time
                     raise
+            return [figure for job in jobs for figure in replace(self, again=False).once(*job)]
         return [figure for job in jobs for figure in self.once(*job)]
 
     def _kept(self, name: str) -> Path:
-        key = repr((name, self.quick, self.share, self.data, self.mark))
+        key = repr((name, self.quick, self.share, self.given, self.minutes, self.mark))
         return self.folder / "figures" / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.json"
 
-    def _keep(self, name: str, found: list[Figure]) -> None:
-        _write(self._kept(name), json.dumps(found))
+    def _keep(self, name: str, found: list[Figure], seconds: float) -> None:
+        _write(self._kept(name), json.dumps({"figures": found, "seconds": seconds}))
+
+    @cached_property
+    def given(self) -> str | None:
+        """What the pairs are that somebody gave, by their content."""
+        return None if self.data is None else hashlib.sha256(self.data.read_bytes()).hexdigest()
 
     def made(self, name: str, make: Callable[[random.Random], tuple[str, str]], train: int, test: int = 200) -> Pairs:
         """Pairs of a toy task, or those that were given in its place."""
-        folder = self.folder / "data" / (name if self.data is None else "given")
+        folder = self.folder / "data" / (name if self.given is None else f"given-{self.given[:12]}")
         names = [folder / f"{part}.tsv" for part in ("train", "dev", "test")]
         if self.data is not None:
             rows = [(_line(pair.source), _line(pair.target)) for pair in read_pairs(self.data).pairs]
             sources = sorted({source for source, _ in rows})
+            if len(sources) < ENOUGH:
+                raise ValueError(f"{self.data}: {len(sources)} sources; to learn and to test takes at least {ENOUGH}")
             random.Random(0).shuffle(sources)
             kept = max(1, round(TEST * len(sources)))
             dev, held = set(sources[:kept]), set(sources[kept : 2 * kept])
@@ -137,7 +155,8 @@ class Bench:
         """A trained model; nothing of it stays on the disk."""
         toy = TOY if pairs.toy else {}
         merged = {part: {**toy.get(part, {}), **settings.get(part, {})} for part in {*toy, *settings, "train"}}
-        merged["train"] |= {"seed": seed, "steps": steps}
+        budget = {"steps": steps} if self.each_minutes is None else {"minutes": self.each_minutes}
+        merged["train"] |= {"seed": seed, **budget}
         if self.quick and "batch_tokens" in merged["train"]:
             merged["train"]["batch_tokens"] = min(FEW_TOKENS, merged["train"]["batch_tokens"])
         with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +173,18 @@ class Bench:
 
     def within(self, minutes: float, usual: float) -> "Bench":
         """The same with another budget."""
-        return replace(self, share=minutes / usual)
+        return replace(self, share=minutes / usual) if self.data is None else replace(self, minutes=minutes)
+
+    def among(self, runs: int) -> "Bench":
+        """The same, its minutes shared by so many runs, if there are somebody's own pairs: the same time for all."""
+        if self.minutes is None or self.quick:
+            return self
+        return replace(self, each_minutes=self.minutes * self.workers / runs)
+
+
+def _timed(measure: Callable[..., list[Figure]], *given: Any) -> tuple[list[Figure], float]:
+    began = time.perf_counter()
+    return measure(*given), time.perf_counter() - began
 
 
 def _alone() -> None:

@@ -137,6 +137,7 @@ CLAIM = Claim(
     (
         Chart("right", Words("words right, %", "맞은 단어, %")),
         Chart("pointing", Words("pointing, %", "가리키기, %")),
+        Chart("chance", Words("pointing by chance, %", "우연히 가리키기, %")),
     ),
     measure,
     judge,

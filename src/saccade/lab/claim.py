@@ -48,6 +48,8 @@ class Claim:
     measure: Callable[["Bench"], list[Figure]]
     judge: Callable[[Sequence[Figure]], Verdict]
     pairs: bool = False  # whether somebody's own pairs can take the place of the built-in task
+    live: Callable[[str], None] | None = None  # prints, in a language, what can be watched
+    fixed: bool = False  # takes as long as it takes: there is nothing to learn longer
 
 
 def values(figures: Sequence[Figure], name: str, **where: Any) -> list[float]:

@@ -23,38 +23,66 @@ def word2vec(word: str) -> Tensor:
     return torch.tensor(WORDS[word])
 
 
-def tour() -> None:
+STEPS = (
+    Words(
+        "A dictionary compares the query with every key: 1 if they are the same, else 0.",
+        "사전은 질의를 모든 키와 비교한다. 같으면 1, 다르면 0.",
+    ),
+    Words(
+        "Let it ask how similar they are instead. Every value now answers, as much as its key fits.",
+        "같은지 대신 얼마나 닮았는지 묻자. 이제 모든 값이 키가 닮은 만큼 답한다.",
+    ),
+    Words(
+        "Let keys and query be vectors, and a softmax make the weights sum to one. This is attention.",
+        "키와 질의를 벡터로, 소프트맥스로 가중치의 합을 1로. 이것이 어텐션이다.",
+    ),
+    Words(
+        "Every part can be differentiated, so it can learn where to look.",
+        "모든 부분을 미분할 수 있으므로 어디를 볼지 배울 수 있다.",
+    ),
+    Words(
+        "Ask many queries at once, with several heads: the layer of every Transformer.",
+        "많은 질의를 한꺼번에, 여러 머리로: 모든 트랜스포머의 층.",
+    ),
+)
+
+
+def tour(language: str = "en") -> None:
     """Prints the five steps."""
     items = {"dog": 1, "computer": 2, "cat": 3}
 
-    _step(1, "A dictionary compares the query with every key: 1 if they are the same, else 0.")
+    def step(number: int) -> None:
+        says = STEPS[number - 1]
+        print(f"\n{number}. {says.ko if language == 'ko' else says.en}")
+
+    step(1)
     exact = SoftDict(items)
     exact.explain("dog")
     exact.explain("puppy")
     print("  Nothing fits exactly, so nothing comes back.")
 
-    _step(2, "Let it ask how similar they are instead. Every value now answers, as much as its key fits.")
+    step(2)
     likeness = {"dog": 0.9, "computer": 0.1, "cat": 0.7}
     SoftDict(items, similarity=lambda key, query: likeness[key]).explain("puppy")
 
-    _step(3, "Let keys and query be vectors, and a softmax make the weights sum to one. This is attention.")
+    step(3)
     soft = SoftDict(items, embed=word2vec)
     soft.explain("puppy")
     soft.explain("laptop")
 
-    _step(4, "Every part can be differentiated, so it can learn where to look.")
+    step(4)
     query, keys = word2vec("puppy").requires_grad_(), {word: word2vec(word) for word in items}
     learning = SoftDict([(keys[word], float(value)) for word, value in items.items()])
     print(f"  'puppy' answers {learning(query).item():.3f}; we want 3.")
-    for step in range(1, 31):
+    for done in range(1, 31):
         (gradient,) = torch.autograd.grad((learning(query) - 3).square(), query)
         query = (query - gradient).detach().requires_grad_()
-        if step % 10 == 0:
+        if done % 10 == 0:
             weights = learning.weights(query).tolist()
             looks = ", ".join(f"{word} {weight:.2f}" for word, weight in zip(items, weights, strict=True))
-            print(f"  after {step} steps it answers {learning(query).item():.3f}, looking at {looks}")
+            print(f"  after {done} steps it answers {learning(query).item():.3f}, looking at {looks}")
 
-    _step(5, "Ask many queries at once, with several heads: the layer of every Transformer.")
+    step(5)
     torch.manual_seed(0)
     words = torch.stack([word2vec(word) for word in WORDS])
     alone = Attention(3, score="dot")
@@ -66,10 +94,6 @@ def tour() -> None:
     shapes = ", ".join(f"{name} {list(x.shape)}" for name, x in heads._asdict().items())
     print(f"  Attention(3, heads=3) on all words: {shapes}.")
     print("\nNext: docs/attention.md shows each equation beside the call that computes it.")
-
-
-def _step(number: int, says: str) -> None:
-    print(f"\n{number}. {says}")
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -105,7 +129,7 @@ CLAIM = Claim(
     Words(
         "The five steps of `saccade lab dictionary`: exact keys, likeness, vectors with softmax, learning, the layer. "
         "No training is involved but that of one query.",
-        "`saccade lab dictionary`의 다섯 단계: 정확한 키, 닮음, 벡터와 소프트맥스, 학습, 층.",
+        "`saccade lab dictionary`의 다섯 단계: 정확한 키, 닮음, 벡터와 소프트맥스, 학습, 층. 질의 하나를 빼면 학습은 없다.",
     ),
     Words(
         "The dictionary of the notes answers 3.2 for 'puppy'; the layer with the dot score gives the same weights as the "
@@ -114,7 +138,13 @@ CLAIM = Claim(
         "많이 본다.",
     ),
     0.1,
-    (Chart("weight_dog", Words("weight on 'dog'", "'dog'에 준 가중치")),),
+    (
+        Chart("weight_dog", Words("weight on 'dog'", "'dog'에 준 가중치")),
+        Chart("answer", Words("answer for 'puppy', 3.2 in the notes", "'puppy'에 대한 답, 노트에서는 3.2")),
+        Chart("away", Words("difference between the dictionary and the layer", "사전과 층의 차이")),
+    ),
     measure,
     judge,
+    live=tour,
+    fixed=True,
 )

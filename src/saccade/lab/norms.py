@@ -64,9 +64,11 @@ CLAIM = Claim(
         "배운다.",
     ),
     Words(
-        "3 to 10 letters are to be copied (Luong, GRU, width 48). Norms inside the cell, with batches of 1, 4 and 32 "
-        "rows, the same number of steps; 1, 3 and 6 layers with and without residual connections.",
-        "글자 3–10개를 옮겨 쓴다(루옹, GRU, 폭 48). 셀 안의 정규화를 배치 1, 4, 32줄에서, 그리고 1, 3, 6층을 잔차 연결 유무로 비교.",
+        "3 to 10 letters are to be copied (Luong, GRU, width 48). Norms inside the cell, with batches of 16, 64 and 512 "
+        "tokens, about 1, 4 and 32 rows of different lengths, the same number of steps, half the rate for the smallest; 1, 3 "
+        "and 6 layers with and without residual connections.",
+        "글자 3–10개를 옮겨 쓴다(루옹, GRU, 폭 48). 셀 안의 정규화를 배치 16, 64, 512토큰(길이가 다른 약 1, 4, 32줄)에서, 단계 수는 같고 "
+        "가장 작은 배치만 학습률 절반, 그리고 1, 3, 6층을 잔차 연결 유무로 비교.",
     ),
     Words(
         "With batches of one row every seed of layer normalisation is above every seed of batch normalisation; at the "
@@ -76,7 +78,12 @@ CLAIM = Claim(
     ),
     16,
     (
-        Chart("right", Words("symbols right, %", "맞은 기호, %"), "rows", Words("rows in a batch", "배치의 줄 수")),
+        Chart(
+            "right",
+            Words("symbols right, %", "맞은 기호, %"),
+            "rows",
+            Words("rows in a batch, about", "배치의 줄 수, 대략"),
+        ),
         Chart("deep_right", Words("symbols right, %", "맞은 기호, %"), "layers", Words("layers", "층의 수")),
     ),
     measure,

@@ -25,6 +25,7 @@ NEAR = 5.0  # points that count as the same quality
 
 def measure(bench: Bench) -> list[Figure]:
     pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
+    bench = bench.among(len(ARMS) * len(bench.seeds))
     each = itertools.product(ARMS, bench.seeds)
     found = bench.each([(f"order: {arm}, seed {seed}", run, bench, pairs, arm, seed) for arm, seed in each])
     return [*found, *(f for seed in bench.seeds for f in bench.once(f"order: time, round {seed}", timed, seed))]
@@ -52,7 +53,7 @@ def timed(seed: int) -> list[Figure]:
 def judge(figures: Sequence[Figure]) -> Verdict:
     right = {arm: values(figures, "right", arm=arm) for arm in ARMS}
     took = {arm: values(figures, "milliseconds", arm=arm) for arm in ARMS}
-    as_good = above([max(r) + NEAR for r in [right["Luong"]]], [sum(right["Bahdanau"]) / len(right["Bahdanau"])])
+    as_good = above([r + NEAR for r in right["Luong"]], [statistics.mean(right["Bahdanau"])])
     return every(as_good, above(took["Bahdanau"], took["Luong"]))
 
 
@@ -72,10 +73,10 @@ CLAIM = Claim(
         "시간은 한 단계의 순전파와 역전파: 번갈아 잰 15번의 중앙값, 세 차례.",
     ),
     Words(
-        f"Every round of Luong without feeding takes less time a step than every one of Bahdanau, and its best seed is at "
-        f"most {NEAR:g} points below Bahdanau's mean.",
-        f"되먹임 없는 루옹의 모든 측정이 바다나우의 모든 측정보다 단계당 시간이 짧고, 가장 나은 시드가 바다나우 평균보다 "
-        f"{NEAR:g}점 넘게 낮지 않다.",
+        f"Every round of Luong without feeding takes less time a step than every one of Bahdanau, and every seed of it "
+        f"is less than {NEAR:g} points below Bahdanau's mean. Luong with feeding is shown, not judged.",
+        f"되먹임 없는 루옹의 모든 측정이 바다나우의 모든 측정보다 단계당 시간이 짧고, 모든 시드가 바다나우 평균보다 낮아도 "
+        f"{NEAR:g}점 미만이다. 되먹임 있는 루옹은 보여 주기만 한다.",
     ),
     7,
     (

@@ -68,7 +68,10 @@ CLAIM = Claim(
         f"두 출력의 차이가 1e-10보다 작고, 어느 위치 표현이든 모든 시드가 위치 없는 모든 시드보다 {COSTS:g}점 넘게 높다.",
     ),
     12,
-    (Chart("right", Words("symbols right, %", "맞은 기호, %")),),
+    (
+        Chart("right", Words("symbols right, %", "맞은 기호, %")),
+        Chart("away", Words("difference of the two outputs", "두 출력의 차이")),
+    ),
     measure,
     judge,
 )

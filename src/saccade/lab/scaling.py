@@ -87,4 +87,5 @@ CLAIM = Claim(
     ),
     measure,
     judge,
+    fixed=True,
 )
