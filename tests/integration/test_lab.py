@@ -12,8 +12,9 @@ import torch
 from saccade.cli.laboratory import lab_command
 from saccade.lab import scaling
 from saccade.lab.bench import Bench
-from saccade.lab.book import NAMES, claim_of, notebook, page, publish, run_claim, write_index
+from saccade.lab.book import NAMES, claim_of, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
+from saccade.lab.notebook import notebook
 
 TIMED = ("cost", "order")  # rules about seconds, which a busy machine may break; the book is their test
 

@@ -21,7 +21,9 @@ import torch
 
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
-from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words
+from saccade.lab.claim import Chart, Claim, Figure, Verdict
+from saccade.lab.notebook import notebook
+from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.page import whole
 
@@ -30,72 +32,6 @@ NAMES = (
     "heads", "cost", "bridge", "dictionary",
 )  # fmt: skip
 LEAST = 0.3  # share of its usual time that a claim needs at least
-LANGUAGES = ("en", "ko")
-CELLS, WAYS = ("rnn", "gru", "lstm"), {"one direction": "한 방향", "two directions": "두 방향"}
-ARMS = {  # that have a name in Korean
-    "no attention": "어텐션 없음",
-    "attention": "어텐션",
-    "one vector": "벡터 하나",
-    "none": "없음",
-    "causal mask": "인과 마스크",
-    "no mask": "마스크 없음",
-    "batch norm": "배치 정규화",
-    "layer norm": "층 정규화",
-    "residual": "잔차 연결",
-    "no residual": "잔차 연결 없음",
-    "Bahdanau": "바다나우",
-    "Luong": "루옹",
-    "Luong, feeding": "루옹, 되먹임",
-    "Transformer": "트랜스포머",
-    "article": "관사",
-    "letters": "글자",
-    "permuted": "뒤섞음",
-    "learned": "배운 위치",
-    "sinusoidal": "사인파",
-    "rotary": "회전",
-    "answer": "답",
-    **{f"{cell}, {way}": f"{cell}, {told}" for cell in CELLS for way, told in WAYS.items()},
-}
-TOLD = {
-    "claim": Words("The claim", "주장"),
-    "setup": Words("The set-up", "실험"),
-    "figures": Words("What was measured", "측정"),
-    "verdict": Words("The verdict", "판정"),
-    "rule": Words("The rule, decided before", "미리 정한 규칙"),
-    "again": Words("To run it again", "다시 해 보기"),
-    "notes": Words("Lecture notes", "강의 노트"),
-    "range": Words(
-        "Points are means over the seeds; bands, and what stands in brackets, reach from the lowest to the highest.",
-        "점은 시드의 평균이고, 띠와 괄호는 가장 낮은 값에서 가장 높은 값까지다.",
-    ),
-    "meaning": Words(
-        "It holds if every seed is as the rule says, it does not hold if every seed is the other way round, and all between is "
-        "within noise.",
-        "모든 시드가 규칙대로이면 성립하고, 모든 시드가 거꾸로이면 성립하지 않으며, 그 사이는 모두 잡음 안이다.",
-    ),
-    "quick": Words(
-        "Toy sizes and one seed: this shows only that the claim still runs. The sizes below are those of the book.",
-        "장난감 크기와 시드 하나: 이 주장이 아직 돌아간다는 것만 보여 준다. 아래의 크기는 책의 것이다.",
-    ),
-    "given": Words(
-        "Here the pairs of {} take the place of the built-in task: models of the default size for such pairs, the same "
-        "minutes for each, quality in BLEU (of spelt words: symbols right, %).",
-        "여기서는 {}의 쌍이 내장 과제를 대신한다. 그런 쌍에 맞는 기본 크기의 모형, 모형마다 같은 시간, 품질은 BLEU(철자로 쓴 단어는 "
-        "맞은 기호, %).",
-    ),
-    "quality": Words("quality", "품질"),
-    "live": Words("Watch it", "직접 보기"),
-    "took": Words("minutes of measuring", "측정한 분"),
-    "seeds": Words("seeds", "시드"),
-    "book": Words("The lab: what the notes claim, tested", "실험실: 강의 노트의 주장을 시험하다"),
-    "experiment": Words("Experiment", "실험"),
-    "other": Words("한국어", "English"),
-    "not yet": Words("not run yet", "아직 실행하지 않음"),
-    **{english: Words(english, korean) for english, korean in ARMS.items()},
-    Verdict.HOLDS: Words("holds", "성립한다"),
-    Verdict.FAILS: Words("does not hold", "성립하지 않는다"),
-    Verdict.NOISE: Words("within noise", "잡음 안에 있다"),
-}
 
 
 def claim_of(name: str) -> Claim:
@@ -133,7 +69,8 @@ def _mark(name: str) -> str:
         f"saccade.lab.{other}" for other in NAMES
     }
     modules: list[ModuleType] = [module, *(sys.modules[o] for o in sorted(str(o) for o in owners - {module.__name__}))]
-    return hashlib.sha256("".join([repr(TOY), *map(inspect.getsource, modules)]).encode()).hexdigest()
+    measuring = [inspect.getsource(m).partition("\nCLAIM = ")[0] for m in modules]  # other words change no figure
+    return hashlib.sha256("".join([repr(TOY), *measuring]).encode()).hexdigest()
 
 
 def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]:
@@ -172,17 +109,59 @@ def write_index(folder: Path) -> None:
     for language in LANGUAGES:
         rows = []
         for name, record in found.items():
-            claim, said = claim_of(name), _in(TOLD["not yet"], language)
-            title = html.escape(_in(claim.title, language))
+            claim, said = claim_of(name), told(TOLD["not yet"], language)
+            title = html.escape(told(claim.title, language))
             if record is not None:
                 title = f'<a href="{_file(name, language)}">{title}</a>'
-                said = _in(TOLD[Verdict(record["verdict"])], language)
-            rows.append(f"<tr><td>{title}</td><td>{html.escape(_in(claim.says, language))}</td><td>{said}</td></tr>")
-        heads = "".join(f'<th scope="col">{_in(TOLD[x], language)}</th>' for x in ("experiment", "claim", "verdict"))
+                said = told(TOLD[Verdict(record["verdict"])], language)
+            rows.append(f"<tr><td>{title}</td><td>{html.escape(told(claim.says, language))}</td><td>{said}</td></tr>")
+        heads = "".join(f'<th scope="col">{told(TOLD[x], language)}</th>' for x in ("experiment", "claim", "verdict"))
         table = f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
         body = _other("index", language) + table
-        _write(folder / _file("index", language), whole(_in(TOLD["book"], language), body, language=language))
-    _write(folder / "summary.md", summary(found))
+        _write(folder / _file("index", language), whole(told(TOLD["book"], language), body, language=language))
+    _write(folder / "summary.md", document(found))
+
+
+def document(found: dict[str, dict[str, Any] | None]) -> str:
+    """The book as Markdown, which docs/lab.md is: all verdicts, then each claim with its figures."""
+    run = {name: record for name, record in found.items() if record is not None}
+    lines = [
+        "# What the lab found",
+        "",
+        "`saccade lab --all -o lab` makes the book: a page for each claim, in English and Korean, with its charts, its",
+        "figures as JSON and a notebook; and this, `lab/summary.md`. Each verdict is by the rule that stands in the claim's",
+        "module and on its page. Figures are means over the seeds, with the lowest and the highest; minutes are those of",
+        "measuring, had everything been measured one after the other.",
+        "",
+        "| claim | what the notes say | verdict | seeds | minutes | date |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, r in run.items():
+        verdict = f"**{r['verdict']}**" + (" (quick)" if r["quick"] else "")
+        seeds = len(r["seeds"])
+        lines.append(f"| `{name}` | {r['says']} | {verdict} | {seeds} | {r['minutes']:g} | {r['date']} |")
+    total = sum(r["minutes"] for r in run.values())
+    machines = "; ".join(sorted({r["machine"] for r in run.values()}))
+    lines += ["", f"{total:.0f} minutes in all. {told(TOLD['meaning'], 'en')} Machine: {machines}.", ""]
+    for name, r in run.items():
+        claim = claim_of(name)
+        lines += [f"## {claim.title.en}", "", claim.setup.en, ""]
+        lines += [f"Rule: {claim.rule.en} **{r['verdict'].capitalize()}.**", ""]
+        lines += [line for drawn in claim.charts for line in _table(curves(r["figures"], drawn), drawn)]
+        lines += [f"`{_command(claim, r)}`", "", *([claim.tried.en, ""] if claim.tried.en else [])]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(series: Sequence[Series], drawn: Chart) -> list[str]:
+    """A chart as a table in Markdown."""
+    if not series:
+        return []
+    if drawn.across is None:
+        return [f"| | {drawn.says.en} |", "|---|---|", *(f"| {s.name} | {_cell(s, 0)} |" for s in series), ""]
+    places = sorted({x for s in series for x in s.x})
+    head = f"| {drawn.says.en}, by {drawn.along.en} | {' | '.join(f'{x:g}' for x in places)} |"
+    rows = [f"| {s.name} | {' | '.join(_cell(s, x) for x in places)} |" for s in series]
+    return [head, "|---" * (len(places) + 1) + "|", *rows, ""]
 
 
 def page(claim: Claim, record: dict[str, Any], language: str) -> str:
@@ -190,34 +169,34 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     figures: list[Figure] = record["figures"]
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
-    parts.append(f"<h2>{_in(TOLD['claim'], language)}</h2><p>{html.escape(_in(claim.says, language))}</p>")
-    parts.append(f"<h2>{_in(TOLD['setup'], language)}</h2>")
+    parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{html.escape(told(claim.says, language))}</p>")
+    parts.append(f"<h2>{told(TOLD['setup'], language)}</h2>")
     if record["quick"]:
-        parts.append(f"<p><strong>{_in(TOLD['quick'], language)}</strong></p>")
+        parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
     if record["data"] is not None:
-        given = _in(TOLD["given"], language).format(record["data"])
+        given = told(TOLD["given"], language).format(record["data"])
         parts.append(f"<p><strong>{html.escape(given)}</strong></p>")
     else:
-        parts.append(f"<p>{html.escape(_in(claim.setup, language))}</p>")
+        parts.append(f"<p>{html.escape(told(claim.setup, language))}</p>")
     if claim.live is not None:
         watched = io.StringIO()
         with contextlib.redirect_stdout(watched):
             claim.live(language)
-        parts.append(f"<h2>{_in(TOLD['live'], language)}</h2><pre>{html.escape(watched.getvalue().strip())}</pre>")
-    parts.append(f"<h2>{_in(TOLD['figures'], language)}</h2><p>{_in(TOLD['range'], language)}</p>")
+        parts.append(f"<h2>{told(TOLD['live'], language)}</h2><pre>{html.escape(watched.getvalue().strip())}</pre>")
+    parts.append(f"<h2>{told(TOLD['figures'], language)}</h2><p>{told(TOLD['range'], language)}</p>")
     shown = claim if record["data"] is None else replace(claim, charts=tuple(_of_quality(c) for c in claim.charts))
     parts.append(charts(shown, figures, language))
-    parts.append(f"<h2>{_in(TOLD['verdict'], language)}: {_in(TOLD[verdict], language)}</h2>")
-    parts.append(f"<p>{_in(TOLD['rule'], language)}: {html.escape(_in(claim.rule, language))}</p>")
-    parts.append(f"<p>{_in(TOLD['meaning'], language)}</p>")
-    seeds = f"{_in(TOLD['seeds'], language)} {', '.join(map(str, record['seeds']))}"
-    took = f"{_in(TOLD['took'], language)}: {record['minutes']:g}"
-    told = f"{record['date']}, {record['machine']}, {seeds}; {took}"
+    parts.append(f"<h2>{told(TOLD['verdict'], language)}: {told(TOLD[verdict], language)}</h2>")
+    parts.append(f"<p>{told(TOLD['rule'], language)}: {html.escape(told(claim.rule, language))}</p>")
+    parts.append(f"<p>{told(TOLD['meaning'], language)}</p><p>{html.escape(told(claim.tried, language))}</p>")
+    seeds = f"{told(TOLD['seeds'], language)} {', '.join(map(str, record['seeds']))}"
+    took = f"{told(TOLD['took'], language)}: {record['minutes']:g}"
+    when = f"{record['date']}, {record['machine']}, {seeds}; {took}"
     command = html.escape(_command(claim, record))
-    parts.append(f"<h2>{_in(TOLD['again'], language)}</h2><p><code>{command}</code></p><p>{html.escape(told)}</p>")
+    parts.append(f"<h2>{told(TOLD['again'], language)}</h2><p><code>{command}</code></p><p>{html.escape(when)}</p>")
     files = ", ".join(f'<a href="{claim.name}.{kind}">{claim.name}.{kind}</a>' for kind in ("json", "ipynb"))
-    parts.append(f"<p>{_in(TOLD['notes'], language)}: {', '.join(claim.notes)}. {files}</p>")
-    return whole(_in(claim.title, language), "".join(parts), language=language)
+    parts.append(f"<p>{told(TOLD['notes'], language)}: {', '.join(claim.notes)}. {files}</p>")
+    return whole(told(claim.title, language), "".join(parts), language=language)
 
 
 def _of_quality(drawn: Chart) -> Chart:
@@ -240,11 +219,11 @@ def charts(claim: Claim, figures: Sequence[Figure], language: str = "en") -> str
 def _drawn(figures: Sequence[Figure], drawn: Chart, language: str) -> str:
     """A chart, and the same as a table."""
     series = [
-        s._replace(name=_in(TOLD[s.name], language) if s.name in TOLD else s.name) for s in curves(figures, drawn)
+        s._replace(name=told(TOLD[s.name], language) if s.name in TOLD else s.name) for s in curves(figures, drawn)
     ]
     if not series:
         return ""
-    along, up = _in(drawn.along, language), _in(drawn.says, language)
+    along, up = told(drawn.along, language), told(drawn.says, language)
     if drawn.across is None:
         shown = bars(series, up)
         heads = f'<th scope="col">{html.escape(up)}</th>'
@@ -286,64 +265,6 @@ def _cell(series: Series, x: float) -> str:
     return f"{series.y[i]:.4g}" + (f" ({series.low[i]:.4g}–{series.high[i]:.4g})" if several else "")
 
 
-def notebook(claim: Claim) -> dict[str, Any]:
-    """The claim's own module in cells that a student can change, small enough to run at once."""
-    source = inspect.getsource(importlib.import_module(f"saccade.lab.{claim.name}"))
-    setup = (
-        "from pathlib import Path\nfrom saccade.lab.bench import Bench\n\n"
-        "bench = Bench(Path('lab-notebook'), quick=True, again=True)  # quick=False for the sizes of the book\n"
-        "figures = measure(bench)\nfigures[:5]"
-    )
-    shown = (
-        "from IPython.display import HTML\nfrom saccade.lab.book import charts\nfrom saccade.see.page import whole\n\n"
-        "HTML(whole(CLAIM.title.en, charts(CLAIM, figures)))"
-    )
-    cells = [
-        _text(f"# {claim.title.en} · {claim.title.ko}\n\n{claim.says.en}\n\n{claim.says.ko}"),
-        _text(f"{claim.setup.en}\n\n{claim.setup.ko}"),
-        _code(source),
-        *([] if claim.live is None else [_code(f"{claim.live.__name__}()")]),
-        _code(setup),
-        _text(f"**Rule.** {claim.rule.en}\n\n**규칙.** {claim.rule.ko}"),
-        _code("str(judge(figures))"),
-        _code(shown),
-    ]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-
-
-def summary(found: dict[str, dict[str, Any] | None]) -> str:
-    """A table of all verdicts, as Markdown."""
-    lines = ["| claim | what the notes say | verdict | seeds | minutes | date |", "|---|---|---|---|---|---|"]
-    for name, record in found.items():
-        if record is not None:
-            seeds = len(record["seeds"])
-            what = f"**{record['verdict']}**" + (" (quick)" if record["quick"] else "")
-            lines.append(
-                f"| `{name}` | {record['says']} | {what} | {seeds} | {record['minutes']:g} | {record['date']} |"
-            )
-    machines = sorted({record["machine"] for record in found.values() if record is not None})
-    return "\n".join(lines) + f"\n\nMachine: {'; '.join(machines)}.\n"
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": _id(text), "metadata": {}, "source": text.splitlines(keepends=True)}
-
-
-def _code(code: str) -> dict[str, Any]:
-    lines = code.splitlines(keepends=True)
-    empty: dict[str, Any] = {"execution_count": None, "metadata": {}, "outputs": []}
-    return {"cell_type": "code", "id": _id(code), **empty, "source": lines}
-
-
-def _id(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
-
-
-def _in(words: Words, language: str) -> str:
-    return words.ko if language == "ko" else words.en
-
-
 def _file(name: str, language: str) -> str:
     return f"{name}.ko.html" if language == "ko" else f"{name}.html"
 
@@ -351,8 +272,8 @@ def _file(name: str, language: str) -> str:
 def _other(name: str, language: str) -> str:
     """A link to the same page in the other language and, from a claim, to the index."""
     to = "en" if language == "ko" else "ko"
-    home = "" if name == "index" else f'<a href="{_file("index", language)}">{_in(TOLD["book"], language)}</a> · '
-    return f'<p>{home}<a href="{_file(name, to)}" lang="{to}">{_in(TOLD["other"], language)}</a></p>'
+    home = "" if name == "index" else f'<a href="{_file("index", language)}">{told(TOLD["book"], language)}</a> · '
+    return f'<p>{home}<a href="{_file(name, to)}" lang="{to}">{told(TOLD["other"], language)}</a></p>'
 
 
 def _with_pairs() -> list[str]:

@@ -86,4 +86,10 @@ CLAIM = Claim(
     measure,
     judge,
     pairs=True,
+    tried=Words(
+        "The first version of the rule counted points (25 lost without attention, at most 15 with it); shares are asked "
+        "for since, so that it can also be asked of pairs on which nobody reaches 100.",
+        "규칙의 첫 판은 점수를 셌다(어텐션 없이 25점 넘게, 있으면 15점 아래로 잃기). 아무도 100에 이르지 못하는 쌍에도 물을 수 있도록 "
+        "이제는 비율을 묻는다.",
+    ),
 )

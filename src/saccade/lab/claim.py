@@ -18,6 +18,9 @@ class Words(NamedTuple):
     ko: str
 
 
+NOTHING = Words("", "")
+
+
 class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -30,7 +33,7 @@ class Chart(NamedTuple):
     up: str
     says: Words  # what is drawn upwards
     across: str | None = None  # None: a bar for each arm
-    along: Words = Words("", "")  # what is drawn across
+    along: Words = NOTHING  # what is drawn across
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class Claim:
     judge: Callable[[Sequence[Figure]], Verdict]
     pairs: bool = False  # whether somebody's own pairs can take the place of the built-in task
     live: Callable[[str], None] | None = None  # prints, in a language, what can be watched
+    tried: Words = NOTHING  # where it does not hold, or did not at first: what was tried, and why it may be so
     fixed: bool = False  # takes as long as it takes: there is nothing to learn longer
 
 

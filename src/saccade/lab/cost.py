@@ -92,5 +92,13 @@ CLAIM = Claim(
     ),
     measure,
     judge,
+    tried=Words(
+        "Against Bahdanau's decoder it holds for long sentences, against Luong's without feeding at no length: on a "
+        "processor with few cores, one operation that runs word by word inside the library costs less than two layers that "
+        "do all words at once. The first version of the rule asked of Bahdanau alone.",
+        "긴 문장에서 바다나우에 대해서는 성립하지만, 되먹임 없는 루옹에 대해서는 어느 길이에서도 성립하지 않는다. 코어가 적은 "
+        "프로세서에서는 라이브러리 안에서 단어마다 도는 연산 하나가 모든 단어를 한꺼번에 하는 두 층보다 싸다. 규칙의 첫 판은 바다나우만 "
+        "물었다.",
+    ),
     fixed=True,
 )

@@ -81,4 +81,15 @@ CLAIM = Claim(
     ),
     measure,
     judge,
+    tried=Words(
+        "Two directions do just what the notes say. That gates carry further than a plain RNN does not show at the longest "
+        "distance: our RNN starts from orthogonal matrices, which carry by themselves, and 800 steps are too few for GRU and "
+        "LSTM to learn to keep their gates open over 40 letters. Tried on the way, one seed each: 600 steps with a rate of "
+        "4e-3 over 20 letters (RNN 7.5, GRU 44.5, LSTM 2.0), with 1e-2 (GRU 100, LSTM 3), over 40 letters (RNN 4, GRU 54, "
+        "LSTM 5). The quick run ends at 20 letters, where GRU is ahead.",
+        "두 방향은 노트가 말한 그대로다. 게이트가 단순 RNN보다 멀리 나른다는 것은 가장 먼 거리에서 보이지 않는다. 우리 RNN은 스스로 나르는 "
+        "직교 행렬에서 시작하고, 800단계는 GRU와 LSTM이 40글자 동안 게이트를 열어 두는 법을 배우기에 모자란다. 시드 하나씩 해 본 것: "
+        "학습률 4e-3로 600단계, 20글자(RNN 7.5, GRU 44.5, LSTM 2.0), 1e-2로(GRU 100, LSTM 3), 40글자(RNN 4, GRU 54, LSTM 5). "
+        "짧은 실행은 GRU가 앞서는 20글자에서 끝난다.",
+    ),
 )

@@ -86,4 +86,9 @@ CLAIM = Claim(
     measure,
     judge,
     pairs=True,
+    tried=Words(
+        "A first run took the time of whole trainings in place of steps in turns; beside other work that was within noise, "
+        "so the measurement was changed, not the rule.",
+        "첫 실행은 번갈아 잰 단계가 아니라 학습 전체의 시간을 쟀고, 다른 일 곁에서는 잡음 안이었다. 그래서 규칙이 아니라 측정을 바꾸었다.",
+    ),
 )
