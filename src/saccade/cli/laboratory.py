@@ -45,7 +45,11 @@ def lab_command(
         began = time.perf_counter()
         if known == "dictionary" and not every:
             tour()
-        record = run_claim(claim, Bench(folder, quick, data=data, say=say, workers=workers), minutes)
+        try:
+            record = run_claim(claim, Bench(folder, quick, data=data, say=say, workers=workers), minutes)
+        except KeyboardInterrupt:
+            say("what was measured is kept: the same command goes on from there")
+            raise
         write_index(folder)
         took = (time.perf_counter() - began) / 60
         print(f"{known}: {record['verdict']}", flush=True)
