@@ -115,7 +115,7 @@ def test_layers_and_heads_of_a_picture_are_a_choice_away_and_a_table_stands_in(o
     peak = tab.locator("figure.glance").nth(2).locator("rect").nth(int(weights[2].argmax()))
     shown = 0.8 - 0.8 * float(weights[2].max() / weights.max())
     assert float(peak.evaluate("e => getComputedStyle(e).fillOpacity")) == pytest.approx(shown, abs=0.025)
-    assert tab.locator("figure").first.locator("rect").count() == 0  # the picture as it was seen
+    assert tab.locator(".glances figure").first.locator("rect").count() == 0  # the picture as it was seen
     tab.click("summary")
     rows = tab.locator("table tbody tr")
     assert rows.count() == 4
@@ -190,8 +190,57 @@ def test_the_keyboard_alone_suffices(open_page):
     assert tab.locator("tr.here th").inner_text() == "zwei"
     tab.locator("#p1 figure.glance").first.focus()
     tab.keyboard.press("ArrowRight")
-    assert tab.locator("figure.large bdi").inner_text() == "red"
+    assert tab.locator("#p1 .stage bdi").inner_text() == "red"
     assert serious(tab) == []
+
+
+def test_no_word_of_a_picture_moves_from_under_the_pointer(open_page):
+    words = tuple(Token(f"w{i}", (i, i + 1)) for i in range(14))
+    cross = np.random.default_rng(0).dirichlet(np.ones(12), (1, 1, 14)).astype(np.float32)
+    tab = open_page([replace(drawn(), target_tokens=words, cross=cross, log_probabilities=(), runners_up=())])
+    figures = tab.locator("figure.glance")
+    where = "all => all.map((e) => [e.offsetLeft, e.offsetTop])"
+    places = figures.evaluate_all(where)
+    for i in (3, 4, 9, 10):
+        figures.nth(i).hover()
+        assert tab.locator(".stage bdi").inner_text() == f"w{i}"
+        assert figures.evaluate_all(where) == places
+    assert serious(tab) == []
+
+
+def test_the_row_that_is_stepped_to_is_seen_and_kept(open_page):
+    words = " ".join(f"wort{i}" for i in range(40))
+    whole = spoken(words, layers=2)
+    tab = open_page([whole])
+    tab.locator("#p0 .scroll").focus()
+    for key in ["ArrowDown"] * 35 + ["ArrowUp"] * 25:
+        tab.keyboard.press(key)
+    row, head = (tab.locator(at).bounding_box() for at in ("tr.here", "thead th >> nth=1"))
+    assert row["y"] >= head["y"] + head["height"] - 1  # not under the labels that stay
+    here = tab.locator("tr.here th").inner_text()
+    tab.select_option("select", label="layer 0, mean of its heads")
+    assert tab.locator("tr.here th").inner_text() == here
+
+
+def test_pages_of_much_step_too_and_complain_of_nothing(open_page):
+    words = tuple(Token(f"w{i}", (2 * i, 2 * i + 1)) for i in range(25))
+    grid = np.full((1, 1, 25, 1024), 1 / 1024, np.float32)
+    picture = replace(
+        drawn(),
+        target_tokens=words,
+        cross=grid,
+        grid=(32, 32),
+        decoder=np.full((1, 1, 25, 25), 0.04, np.float32),
+        log_probabilities=(),
+        runners_up=(),
+    )
+    heavy = replace(drawn(), decoder=np.full((50, 4000, 4, 4), 0.25, np.float32))
+    tab = open_page([picture, heavy])
+    assert tab.locator(".inside").count() == 0
+    assert "in .json" in tab.locator("#p1").inner_text()
+    tab.locator("#p0 figure.glance").nth(1).focus()
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator("#p0 .stage bdi").inner_text() == "w2"
 
 
 def test_a_glance_lies_over_its_picture(open_page):

@@ -118,7 +118,9 @@ class TestGold:
     def test_gold_that_does_not_fit_is_said(self, translator):
         with pytest.raises(ValueError, match="1 pairs, but gold for 2; expected as many"):
             judge(translator, [Pair("a", "b")], [Gold(frozenset(), frozenset())] * 2)
-        with pytest.raises(ValueError, match=r"gold of sentence 1: a link to word \(4, 0\), but there are \(1, 1\)"):
+        with pytest.raises(
+            ValueError, match=r"gold of sentence 1: a link to words \(4, 0\), counted from 0, but there are \(1, 1\)"
+        ):
             judge(translator, [Pair("a", "b")], [Gold(frozenset(), frozenset({(4, 0)}))])
 
 

@@ -103,6 +103,31 @@ def test_a_row_that_looks_nowhere_has_no_entropy():
     assert np.isnan(view(said).entropy(2))
     assert "–" in said.drawn(colour=False)
     assert "–" in page([said])
+    twice = prediction(cross=2 * prediction().cross)  # rows need not add up: shares are what scatters
+    assert view(twice).entropy(0) == pytest.approx(view(prediction()).entropy(0))
+
+
+def test_a_view_says_what_ails_the_glances():
+    stuck = np.zeros((1, 1, 4, 4), np.float32)
+    stuck[..., 1] = 0.95
+    stuck[..., 2] = 0.05
+    said = prediction(cross=stuck)
+    for told in (said.drawn(colour=False), page([said])):
+        assert "attention looks at one place for every word" in told
+    (links,) = from_links([("a b c", "x y z")], ["0-0 1-0"])
+    assert "attention" not in links.drawn(colour=False)  # links need not add up
+
+
+def test_what_is_too_much_for_a_page_is_said_there():
+    n = 150
+    many = tuple(Token(str(i), (2 * i, 2 * i + 1)) for i in range(n))
+    cross = np.full((2, 2, n, n), 1 / n, np.float32)
+    text = "x " * n
+    large = Prediction(text, text, 0.0, many, many, cross=cross)
+    assert "other layers, heads and pieces are in .json" in page([large])
+    assert "times what looking everywhere alike gives" in page([large])
+    heavy = prediction(decoder=np.zeros((800_000, 1, 4, 4), np.float32) + 0.25)
+    assert "what the model saw in itself is in .json" in page([heavy])
 
 
 @pytest.mark.parametrize(
@@ -115,6 +140,10 @@ def test_a_row_that_looks_nowhere_has_no_entropy():
         ({**prediction().record(), "source_tokens": 3}, "not the record of a prediction"),
         ({**prediction().record(), "source": 5}, "must be texts"),
         ({**prediction().record(), "layer": 9}, "layer: 9, but there are 1"),
+        ({**prediction().record(), "layer": 0.5}, "layer must be a number"),
+        ({**prediction().record(), "unknown": [1]}, "what is unknown texts"),
+        ({**prediction().record(), "text": "\ud800"}, "half of a surrogate pair"),
+        ({**prediction().record(), "alternatives": [{"text": "x", "score": "y"}]}, "must be numbers"),
         ({**prediction().record(), "log_probabilities": "x"}, "log_probabilities: 1 for 4 tokens"),
         ({**prediction().record(), "target_tokens": []}, r"cross: shape \[1, 1, 4, 4\], expected \[L, H, 0, 4\]"),
         ({**prediction().record(), "attention": {"cross": [[[[1], [1, 2]]]]}}, "rows are of different lengths"),
@@ -379,7 +408,7 @@ def test_a_picture_s_view_of_itself_has_its_own_columns(tmp_path):
     said.save(tmp_path / "x.csv", view="decoder:0")
     assert (tmp_path / "x.csv").read_text().splitlines()[0] == ",START,die, Kat,ze,p,entropy"
     said.save(tmp_path / "y.csv")
-    assert (tmp_path / "y.csv").read_text().splitlines()[0].count("0,") == 3
+    assert (tmp_path / "y.csv").read_text().splitlines()[0].startswith(',"1,1","1,2","1,3","2,1"')
 
 
 def test_words_written_leftward_are_isolated_so_that_columns_stay():

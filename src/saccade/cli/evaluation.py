@@ -31,6 +31,7 @@ from saccade.evaluate import (
 )
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
+from saccade.see.prediction import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place
@@ -81,7 +82,7 @@ def evaluate_command(
             print_health(looked, console)
     if page is not None:
         shown = System(" + ".join(r.name for r in runs), report, translator, Run.open(runs[0]).notes())
-        save_page(page, report_page(shown, f"{runs[0].name} on {test.paths[0]}", judged))
+        write_whole(page, report_page(shown, f"{runs[0].name} on {test.paths[0]}", judged).encode())
     for name, what in (
         ("unknown", "had symbols that the model does not know"),
         ("cut_source", "were longer than the model reads, and cut"),
@@ -118,7 +119,8 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
             found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols)
     ordered = [found[name] for name in systems]
     if output is not None:
-        save_page(output, comparison_page(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}"))
+        told = comparison_page(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}")
+        write_whole(output, told.encode())
     if as_json:
         print(json.dumps(comparison_record(ordered, corpus.pairs), ensure_ascii=False))
         return
@@ -141,16 +143,6 @@ def check_page(path: Path | None) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: a page is HTML; call it {path.with_suffix('.html')}")
     check_place(path)
-
-
-def save_page(path: Path, content: str) -> None:
-    """A page appears when it is whole, or not at all."""
-    beside = path.with_name(path.name + ".part")
-    try:
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:

@@ -10,9 +10,9 @@ from pathlib import Path
 from saccade.cli.words import check_place, say
 from saccade.data import Pair, Source
 from saccade.errors import UsageError
-from saccade.metrics import ailments
 from saccade.see import Prediction, from_links, page, read_soft, write_soft
-from saccade.see.prediction import check_ending
+from saccade.see.prediction import check_ending, write_whole
+from saccade.see.views import warnings_of
 
 SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 
@@ -23,7 +23,7 @@ def see_command(file: Path, pairs: Source | None, save: Path | None, view: str |
         check_place(save)
     predictions = _read(file, pairs)
     for number, p in enumerate(predictions, 1):
-        for what in [] if p.weights is None or pairs is not None else ailments(p.weights):  # links need not add up
+        for what in warnings_of(p):
             say(f"sentence {number}: {what}")
     if save is None:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -42,9 +42,9 @@ def save_all(predictions: list[Prediction], path: Path, view: str | None = None)
     elif view is not None:
         raise UsageError(f"--view: {path.suffix} holds every view")
     elif path.suffix.lower() == ".soft":
-        path.write_text(write_soft(predictions), encoding="utf-8")
+        write_whole(path, write_soft(predictions).encode())
     else:
-        path.write_text(page(predictions, title=path.stem), encoding="utf-8")
+        write_whole(path, page(predictions, title=path.stem).encode())
 
 
 def _read(file: Path, pairs: Source | None) -> list[Prediction]:
@@ -74,6 +74,6 @@ def _records(file: Path, text: str) -> list[Prediction]:
         try:
             record, place = decoder.raw_decode(text, start.start())
             predictions.append(Prediction.read(record))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{file}:{text.count(chr(10), 0, start.start()) + 1}: {error}") from None
     return predictions

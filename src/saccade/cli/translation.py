@@ -15,14 +15,14 @@ from saccade.cli.words import check_place, say
 from saccade.data import UNKNOWN, Frame, load_source
 from saccade.data.captions import PICTURES
 from saccade.errors import UsageError
-from saccade.metrics import ailments
 from saccade.search import Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.prediction import VIEWED, check_ending
 from saccade.see.terminal import printable
-from saccade.see.views import check_name
+from saccade.see.views import check_name, warnings_of
 from saccade.train import load
 
+OCCLUDED = (".html", ".json", ".csv")  # files that tell what is left of a word when its look is hidden
 INSIDE = (".html", ".json")  # files that can hold what a model sees in itself
 CHUNK = 1024  # texts read, translated and written at a time
 
@@ -200,7 +200,7 @@ class Views:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
             print(prediction.drawn(colour, width, self.view), end="\n\n", file=out)
-        if prediction.occluded and not self.json and self.save is None:
+        if prediction.occluded and not self.json and (self.save is None or self.save.suffix.lower() not in OCCLUDED):
             _print_occluded(prediction, out)
 
 
@@ -259,5 +259,5 @@ def _warn(number: int, done: Prediction) -> None:
         say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")
     if done.cut_output:
         say(f"{where}: the output reached its limit and was cut")
-    for what in [] if done.weights is None else ailments(done.weights):
-        say(f"{where}: attention {what}")
+    for what in warnings_of(done):
+        say(f"{where}: {what}")

@@ -50,7 +50,9 @@ def judge(translator: Translator, pairs: Sequence[Pair], gold: Sequence[Gold]) -
         words = len(p.source.split()), len(p.text.split())
         for link in known.possible:
             if not all(0 <= i < n for i, n in zip(link, words, strict=True)):
-                raise ValueError(f"gold of sentence {number}: a link to word {link}, but there are {words}")
+                raise ValueError(
+                    f"gold of sentence {number}: a link to words {link}, counted from 0, but there are {words}"
+                )
     first = predictions[0].cross
     assert first is not None
     layers, heads = first.shape[:2]
@@ -130,7 +132,7 @@ def health(predictions: Sequence[Prediction]) -> Health | None:
             if word == END:
                 ends.append(value)
             else:
-                by_word[word.strip() or "␣"].append(value)
+                by_word[_bare(word)].append(value)
         sentences.append((float(rows.mean()), p))
         wrong.update(ailments(p.weights))
     common = sorted(by_word, key=lambda word: -len(by_word[word]))[:COMMON]
@@ -154,6 +156,13 @@ def health(predictions: Sequence[Prediction]) -> Health | None:
         sorted(sentences, key=lambda row: -row[0])[:SHOWN],
         wrong.most_common(),
     )
+
+
+def _bare(word: str) -> str:
+    """A word without its case and what stands at its edges; of punctuation alone, that."""
+    inner = word.strip().casefold()
+    marks = "".join(c for c in inner if unicodedata.category(c)[0] in "PS")
+    return inner.strip(marks) or inner or "␣"
 
 
 def _kind(word: str, common: bool) -> str:

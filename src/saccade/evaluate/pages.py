@@ -35,8 +35,11 @@ def _page(systems: Sequence[System], title: str, above: str, below: str) -> str:
 
 
 def _by_length(systems: Sequence[System]) -> str:
-    if len(systems[0].report.by_length) < 2:
+    buckets = systems[0].report.by_length
+    if not buckets:
         return ""
+    if len(buckets) == 1:
+        return f"<p>By length: all {buckets[0].sources:,} sources are in one bucket, too few or too much alike.</p>"
     counts = [(f"{b.first}–{b.last}", f"{b.sources:,}") for b in systems[0].report.by_length]
     unit, charts = systems[0].report.unit, []
     for name, shown in (("bleu", "BLEU"), ("exact", "exact, %")):

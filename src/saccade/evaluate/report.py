@@ -210,10 +210,13 @@ def _by_length(lengths: list[int], bleu: NDArray[np.float64], right: NDArray[np.
     for first in starts:
         end = max(lengths) + 1 if first == starts[-1] else first + width
         rows = [i for i, n in enumerate(lengths) if first <= max(1, n) < end]
-        if groups and (len(rows) < FEW or len(groups[-1][2]) < FEW):
+        if groups and len(groups[-1][2]) < FEW:
             groups[-1] = (groups[-1][0], end - 1, groups[-1][2] + rows)
         else:
             groups.append((first, end - 1, rows))
+    if len(groups) > 1 and len(groups[-1][2]) < FEW:  # the longest of all, too few for themselves
+        (first, _, rows), (_, last, more) = groups[-2:]
+        groups[-2:] = [(first, last, rows + more)]
 
     def measure(parts: NDArray[np.float64], score: Callable[[NDArray[np.float64]], float]) -> Any:
         return score(parts.sum(0)), interval(parts, score)

@@ -10,12 +10,14 @@ Weights = NDArray[np.floating]
 
 
 def entropy(weights: Weights) -> NDArray[np.float64]:
-    """Of every row, in nats: 0 looks at one place, log N everywhere alike.
+    """Of every row, in nats: 0 looks at one place, log N everywhere alike. Rows that do not add up to one are made to.
 
     >>> entropy(np.array([[1.0, 0.0], [0.5, 0.5]])).round(3)
     array([0.   , 0.693])
     """
     w = weights.astype(np.float64)
+    total = w.sum(-1, keepdims=True)
+    w = w / np.where(total > 0, total, 1.0)
     return np.asarray((w * -np.log(np.where(w > 0, w, 1.0))).sum(-1) + 0.0)
 
 

@@ -12,6 +12,7 @@ from saccade.search.translator import Translator
 from saccade.see import Prediction
 from saccade.see.prediction import Occluded
 
+DRAWS = 5  # of other places; one alone may happen to hide what matters
 HIDDEN = 0.5  # share of a word's attention that is hidden: as few places as hold it
 
 
@@ -22,7 +23,7 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
     A prediction of this model is judged by the very pieces in which it was written; a text may be cut otherwise.
 
     Only the look of that one word is interfered with; what was written before it was written with all in sight. Each
-    word is a row of its own, so this costs two forced decodings of as many rows as there are words.
+    word is a row of its own, so this costs six forced decodings of as many rows as there are words.
     """
     prediction = text if isinstance(text, Prediction) and text.numbers else translator.score(source, _text(text))
     if prediction.weights is None:
@@ -38,8 +39,10 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
     counts = held.sum(-1).clamp(1, max(1, places - 1))  # [T]: at least one is hidden, at least one stays
     rank = order.argsort(-1)  # [T, N]: 0 for the place looked at most
     most = rank < counts.unsqueeze(1)
-    drawn = torch.rand(written, places, generator=chance).masked_fill(most, 2.0)  # others first, those if need be
-    others = drawn.argsort(-1).argsort(-1) < counts.unsqueeze(1)
+    draws = torch.rand(DRAWS, written, places, generator=chance).masked_fill(
+        most, 2.0
+    )  # others first, those if need be
+    others = draws.argsort(-1).argsort(-1) < counts.unsqueeze(1)  # [draws, T, N]
 
     memories = translator.memories(source)
     rows = torch.zeros(written, dtype=torch.long)
@@ -57,7 +60,8 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
         said = force(translator.models, memories, targets, start=START, look=look.to(device))
         return [math.exp(float(said.log_probabilities[t, t, ids[t]])) for t in range(written)]
 
-    found = zip(counts.tolist(), probabilities(most), probabilities(others), strict=True)
+    by_chance = np.mean([probabilities(some) for some in others], 0).tolist()
+    found = zip(counts.tolist(), probabilities(most), by_chance, strict=True)
     return replace(prediction, occluded=tuple(Occluded(*row) for row in found))
 
 

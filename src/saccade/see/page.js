@@ -10,7 +10,10 @@
   };
   const label = (text) => element("bdi", text.trim() || "␣");
   const level = (w) => Math.min(LEVELS, Math.max(0, Math.round(LEVELS * w)));
-  const entropy = (row) => row.reduce((sum, w) => (w > 0 ? sum - w * Math.log(w) : sum), 0);
+  const entropy = (row) => {  // of shares, where a row does not add up to one
+    const total = row.reduce((sum, w) => sum + w, 0);
+    return row.reduce((sum, w) => (w > 0 ? sum - (w / total) * Math.log(w / total) : sum), 0);
+  };
   const scattered = (row) => (row.some((w) => w > 0) ? entropy(row).toFixed(2) : "–");
   const instead = (others) => {
     const cell = element("td", undefined, "t");
@@ -75,6 +78,7 @@
     }
     table.tHead.replaceChildren(head);
     table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at.`;
+    const here = [...table.tBodies[0].rows].findIndex((row) => row.classList.contains("here"));
     table.tBodies[0].replaceChildren(...view.target.map((text, t) => {
       const row = element("tr");
       const name = element("th");
@@ -93,6 +97,7 @@
       if (view.written) row.append(instead((view.instead || [])[t] || []));
       return row;
     }));
+    if (here >= 0) table.tBodies[0].rows[Math.min(here, view.target.length - 1)].classList.add("here");
   };
 
   // The same picture by other weights, on one scale for all words.
@@ -152,34 +157,53 @@
     const table = section.querySelector(".scroll table");
     const controls = section.querySelector(".controls");
     const cross = record.attention && record.attention.cross;
+    if (table && controls && !record.grid) steps(section.querySelector(".scroll"), () => [...table.tBodies[0].rows]);
     if (table && controls && cross && !record.grid) {
       const found = views(record);
       let shown = (found.find(([name]) => name === layerName(record)) || found[0])[1], whole = Boolean(record.words && record.words.first);
-      const redraw = () => draw(table, (whole && shown.merged) || shown);
+      let box = null;
+      const redraw = () => {
+        if (box) box.disabled = !shown.merged;  // what is inside has no words
+        draw(table, (whole && shown.merged) || shown);
+      };
       if (found.length > 1) choose(controls, found, layerName(record), (view) => { shown = view; redraw(); });
       if (record.words) {
-        const box = tick(controls, "words, not pieces (w)", whole, (ticked) => { whole = ticked; redraw(); });
+        box = tick(controls, "words, not pieces (w)", whole, (ticked) => { whole = ticked; redraw(); });
         document.addEventListener("keydown", (event) => {
-          const here = document.activeElement.closest("section");  // that one alone; from elsewhere, all
-          if (event.key === "w" && !event.ctrlKey && !event.metaKey && !event.altKey && (!here || here === section)) box.click();
+          const focus = document.activeElement, here = focus.closest("section");  // that one alone; from elsewhere, all
+          if (event.key === "w" && focus.tagName !== "SELECT" && !event.ctrlKey && !event.metaKey && !event.altKey && (!here || here === section)) box.click();
         });
       }
-      steps(section.querySelector(".scroll"), () => [...table.tBodies[0].rows]);
     }
     const glances = section.querySelector(".glances");
     if (glances) {
       const figures = [...glances.querySelectorAll("figure.glance")];
+      const stage = element("div", undefined, "stage");  // a place of its own, so that nothing moves under the pointer
+      stage.ariaHidden = "true";
+      let large = figures[0];
+      const enlarge = (figure) => {
+        large = figure;
+        const copy = figure.cloneNode(true);
+        copy.removeAttribute("tabindex");
+        copy.classList.remove("here", "glance");
+        stage.replaceChildren(copy);
+        figures.forEach((f) => f.classList.toggle("here", f === figure));
+      };
+      glances.before(stage);
+      enlarge(large);
       if (cross && (cross.length > 1 || cross[0].length > 1)) {
-        choose(controls, parts(cross), layerName(record), (weights) => paint(section, figures, record.grid, weights));
+        choose(controls, parts(cross), layerName(record), (weights) => {
+          paint(section, figures, record.grid, weights);
+          enlarge(large);
+        });
       }
-      tick(controls, "smooth (not what the model saw)", false, (ticked) => glances.classList.toggle("soft", ticked));
+      tick(controls, "smooth (not what the model saw)", false, (ticked) => [glances, stage].forEach((e) => e.classList.toggle("soft", ticked)));
       const inside = section.querySelector(".inside");
       if (inside) {
         const found = views(record), own = inside.querySelector("table");
         choose(inside.querySelector(".controls"), found, found[0][0], (view) => draw(own, view));
         draw(own, found[0][1]);
       }
-      const enlarge = (figure) => figures.forEach((f) => f.classList.toggle("large", f === figure));
       figures.forEach((figure, i) => {
         for (const kind of ["focus", "mouseenter"]) figure.addEventListener(kind, () => enlarge(figure));
         figure.addEventListener("click", () => figure.focus());

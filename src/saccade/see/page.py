@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saccade.see.prediction import packed
-from saccade.see.views import View, digits, usual, view, words_of
+from saccade.see.views import View, digits, usual, view, warnings_of, words_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -60,7 +60,7 @@ def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), langu
         f'<!doctype html><html lang="{language}"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>{shown}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f'<style>{style}</style></head><body><main class="saccade"><h1>{shown}</h1>{body}'
+        f'<style>{style}</style></head><body><main class="saccade"><h1><bdi>{shown}</bdi></h1>{body}'
         f'<script type="application/json" id="predictions">{_data([_told(p) for p in predictions])}</script>'
         f"<script>{script}</script></main></body></html>\n"
     )
@@ -77,11 +77,11 @@ def _data(value: Any) -> str:
 
 def _told(p: "Prediction") -> dict[str, Any]:
     """What the script needs: the record, and which words its pieces make."""
-    if p.weights is not None and p.weights.size > MOST_CELLS:
+    if _large(p):
         return {"large": True}
     told = p.record()
-    if sum(w.size for w in p.attention.values()) > MOST_NUMBERS:
-        told["attention"] = {"cross": told["attention"]["cross"]}  # what is inside would make the page a burden
+    if _heavy(p):
+        told["attention"] = {"cross": told["attention"]["cross"]}
     if p.weights is None or not p.weights.size or p.grid is not None:
         return told
     shown = view(p, "words")
@@ -101,13 +101,23 @@ def _told(p: "Prediction") -> dict[str, Any]:
     return told
 
 
+def _large(p: "Prediction") -> bool:
+    """Whether there are too many weights for tables that the script draws."""
+    return p.weights is not None and p.weights.size > MOST_CELLS
+
+
+def _heavy(p: "Prediction") -> bool:
+    """Whether what the model saw in itself would make the page a burden."""
+    return sum(w.size for w in p.attention.values()) > MOST_NUMBERS
+
+
 def _one(p: "Prediction", number: int) -> str:
     said = (
         f'<p><bdi>{html.escape(p.source)}</bdi> → <bdi class="out">{html.escape(p.text)}</bdi>{_score(p)}</p>{_said(p)}'
     )
     if len(p.source) + len(p.text) > LONG:
         said = f"<details><summary><bdi>{html.escape(_short(p.text))}</bdi></summary>{said}</details>"
-    head = f'<section id="p{number}" aria-label="{html.escape(_short(p.text))}">{said}'
+    head = f'<section id="p{number}" aria-label="{number + 1}: {html.escape(_short(p.text))}">{said}'
     if not p.source.strip():
         return f"{head}<p>The source is empty, so nothing was written.</p></section>"
     if p.weights is None:
@@ -135,6 +145,13 @@ def _said(p: "Prediction") -> str:
         told.append("the end of the source was not read: it is too long for the model")
     if p.cut_output:
         told.append("the output reached its limit and was cut")
+    told += warnings_of(p)
+    if _large(p):
+        told.append(
+            "too much for a page to choose from: other layers, heads and pieces are in .json and, by --view, in .csv"
+        )
+    elif _heavy(p):
+        told.append("too much for a page: what the model saw in itself is in .json and, by --view, in .csv")
     return "".join(f'<p class="score">{html.escape(line)}</p>' for line in told)
 
 
@@ -174,8 +191,10 @@ def _beside(shown: View, i: int) -> str:
 
 def _image(shown: View) -> str:
     """A matrix too large for cells of its own: an image between labels that stay, and what each row looked at most."""
-    shades = (255 * (1 - shown.weights.clip(0, 1))).astype(np.uint8)
     rows, columns = shown.weights.shape
+    most = max(1e-9, float(shown.weights.max()))
+    shades = (255 * (1 - shown.weights.clip(0, None) / most)).astype(np.uint8)
+    scale = f"Strongest is a weight of {most:.3g}, {most * columns:.0f} times what looking everywhere alike gives."
     above, left = ("".join(f"<bdi>{_label(name)}</bdi>" for name in names) for names in (shown.columns, shown.rows))
     words = []
     for i, (name, row) in enumerate(list(zip(shown.rows, shown.weights, strict=True))[:MOST_ROWS]):
@@ -185,6 +204,7 @@ def _image(shown: View) -> str:
             f'<tr><th scope="row"><bdi>{_label(name)}</bdi></th><td class="t">{looks}</td>{_beside(shown, i)}</tr>'
         )
     return (
+        f'<p class="score">{scale}</p>'
         f'<div class="scroll" tabindex="0"><table class="large"><thead><tr><td></td><th scope="col">{above}</th></tr>'
         f'</thead><tbody><tr><th scope="row">{left}</th><td><img width="{SIDE * columns}" height="{SIDE * rows}" '
         f'alt="Attention of {rows} that were written over {columns} of the source" '
@@ -244,7 +264,7 @@ def _glances(p: "Prediction", number: int) -> str:
 
 def _inside(p: "Prediction") -> str:
     """What a model of pictures saw in itself, as a table that the script fills by layer and head."""
-    if not ({"encoder", "decoder"} & p.attention.keys()):
+    if not ({"encoder", "decoder"} & p.attention.keys()) or _large(p) or _heavy(p):
         return ""
     table = "<table><caption></caption><thead></thead><tbody></tbody></table>"
     return (

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SIDE = 400  # tokens on a side: more would be a picture that nobody can read, and gigabytes
+FAINT = 0.2  # weights that are all below it would hardly be seen on a scale up to 1
 FONTS = [  # the first of these that has a character draws it
     "DejaVu Sans",
     "Noto Sans CJK KR",
@@ -42,7 +43,7 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
     if max(shown.weights.shape) > MOST_SIDE and shown.columns:
         rows, columns = shown.weights.shape
         raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")
-    others = [_instead(row) for row in shown.instead]
+    others = [text for row in shown.instead for text, _ in row]
     families, missing = fonts_for("".join(map(_label, (*shown.columns, *shown.rows, *others))))
     if missing and kind != "svg":  # whose text stays text: the reader's fonts draw it
         told = "".join(missing[:10]) + ("…" if len(missing) > 10 else "")
@@ -105,7 +106,9 @@ def _heatmap(shown: View) -> "Figure":
         figsize=(1.5 + 0.32 * columns + 0.075 * max(map(len, told)), 1.8 + 0.32 * rows), layout="constrained"
     )
     axes = figure.add_subplot()
-    drawn = axes.imshow(shown.weights, cmap="Greys", vmin=0, vmax=1, aspect="equal")
+    most = float(shown.weights.max())
+    most = 1.0 if most > FAINT else max(most, 1e-9)  # the legend tells which
+    drawn = axes.imshow(shown.weights, cmap="Greys", vmin=0, vmax=most, aspect="equal")
     legend = figure.colorbar(drawn, ax=axes, location="bottom", shrink=min(1.0, 8 / columns), aspect=25, pad=0.02)
     legend.set_label(f"attention ({shown.title})" if shown.title else "attention", fontsize=8)
     legend.ax.tick_params(labelsize=8)
@@ -126,12 +129,13 @@ def _told(shown: View, t: int) -> str:
     if shown.gates:
         told.append(f"β {shown.gates[t]:.2f}")
     if shown.instead and (others := _instead(shown.instead[t])):
-        told.append(_label(others))
+        told.append(others)
     return "  ".join(told)
 
 
 def _instead(others: Others) -> str:
-    return ", ".join(f"{text.strip() or '␣'} {share:.2f}" for text, share in others[:2] if share >= LEAST)
+    """Each isolated, so that one that is written leftward does not take the number of another."""
+    return ", ".join(f"\u2068{_label(text)}\u2069 {share:.2f}" for text, share in others[:2] if share >= LEAST)
 
 
 def _overlay(prediction: Prediction, shown: View) -> "Figure":

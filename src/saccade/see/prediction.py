@@ -9,6 +9,7 @@ import math
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +51,7 @@ class Occluded(NamedTuple):
 
     places: int  # that were hidden, those most looked at
     hidden: float  # without them
-    by_chance: float  # without as many others, drawn by chance
+    by_chance: float  # without as many others, drawn by chance; the mean of some draws
 
 
 @dataclass(frozen=True)
@@ -203,10 +204,9 @@ class Prediction:
                     tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])
                 ),
             )
-            others = tuple(
-                replace(cls("", a["text"], a["score"]), source=found.source) for a in record.get("alternatives", [])
-            )
-            found._check()
+            others = tuple(cls(found.source, a["text"], a["score"]) for a in record.get("alternatives", []))
+            for one in (found, *others):
+                one._check()
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"not the record of a prediction: {type(error).__name__} {error}") from None
         return replace(found, alternatives=others)
@@ -218,6 +218,8 @@ class Prediction:
             raise TypeError("source, text and tokens must be texts")
         if not all(isinstance(t.text, str) for t in self.target_tokens):
             raise TypeError("source, text and tokens must be texts")
+        if any("\ud800" <= c <= "\udfff" for text in (self.source, self.text) for c in text):
+            raise TypeError("half of a surrogate pair stands in a text")
         places = read if self.grid is None else self.grid[0] * self.grid[1]
         shapes = {"cross": (written, places), "encoder": (places, places), "decoder": (written, written)}
         for kind, weights in self.attention.items():
@@ -225,6 +227,8 @@ class Prediction:
                 raise TypeError(
                     f"{kind}: shape {list(weights.shape)}, expected [L, H, {', '.join(map(str, shapes[kind]))}]"
                 )
+        if not isinstance(self.layer, int) or not all(isinstance(u, str) for u in self.unknown):
+            raise TypeError("layer must be a number, and what is unknown texts")
         if self.cross is not None and not -len(self.cross) <= self.layer < len(self.cross):
             raise TypeError(f"layer: {self.layer}, but there are {len(self.cross)}")
         for name in ("log_probabilities", "runners_up", "gates", "occluded"):
@@ -271,7 +275,7 @@ class Prediction:
                 content = self._page().encode()
             case _:
                 content = self._picture(kind[1:], view)
-        path.write_bytes(content)
+        write_whole(path, content)
 
     def show(self, view: str | None = None) -> None:
         """Draws a heatmap in the terminal; `view` as for `save`."""
@@ -312,7 +316,7 @@ class Prediction:
         """The weights with their labels: the first row is the source, the first column what was written; then what is
         known of each row.
         """
-        from saccade.see.views import view  # noqa: PLC0415
+        from saccade.see.views import places_of, view  # noqa: PLC0415
 
         out = io.StringIO()
         writer = csv.writer(out)
@@ -320,18 +324,19 @@ class Prediction:
             writer.writerows([["", *(t.text for t in self.source_tokens)], *([t.text] for t in self.target_tokens)])
             return out.getvalue()
         shown = view(self, name)
-        cells = [f"{r},{c}" for r in range(self.grid[0]) for c in range(self.grid[1])] if self.grid else []
-        known = {
+        known: dict[str, Sequence[Any]] = {
             "p": shown.probabilities,
             "entropy": [shown.entropy(i) for i in range(len(shown.rows))],
             "β": shown.gates,
             "p hidden": [hidden for hidden, _ in shown.occluded],
             "p others hidden": [others for _, others in shown.occluded],
+            "instead": ["; ".join(f"{text.strip()} {share:.3f}" for text, share in row) for row in shown.instead],
         }
         known = {name: values for name, values in known.items() if values}
-        writer.writerow(["", *(shown.columns or cells), *known])
+        writer.writerow(["", *(shown.columns or places_of(self)), *known])
         for i, (row, weights) in enumerate(zip(shown.rows, shown.weights, strict=True)):
-            writer.writerow([row, *(f"{x:.6g}" for x in (*weights, *(values[i] for values in known.values())))])
+            cells = (*weights.tolist(), *(values[i] for values in known.values()))
+            writer.writerow([row, *(x if isinstance(x, str) else f"{x:.6g}" for x in cells)])
         return out.getvalue()
 
 
@@ -348,6 +353,18 @@ def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
         return np.array(weights, np.float32)
     except ValueError:
         raise TypeError(f"{kind}: its rows are of different lengths, or no numbers") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """All of a file, or nothing of it."""
+    beside = path.with_name(path.name + ".part")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def packed(pixels: NDArray[np.uint8]) -> str:

@@ -3,7 +3,7 @@
 import unicodedata
 from typing import TYPE_CHECKING
 
-from saccade.see.views import LEAST, View, digits, view
+from saccade.see.views import LEAST, View, digits, view, warnings_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -45,7 +45,7 @@ def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80, name
     if not more:
         told = zip(rows, beside, strict=True)
         lines += [" " * margin + titles, *(_pad(r, margin, right=True) + b for r, b in told), ""]
-    return "\n".join(line.rstrip() for line in lines[:-1])
+    return "\n".join([*(line.rstrip() for line in lines[:-1]), *warnings_of(prediction)])
 
 
 def _beside(shown: View) -> tuple[str, list[str]]:
@@ -80,7 +80,7 @@ def _glances(prediction: "Prediction", shown: View, colour: bool, width: int) ->
             cells = ("".join(_shade(float(w) / most, 2, colour) for w in grid[r]) for _, (_, grid) in some)
             lines.append("  ".join(cell + " " * (across - 2 * columns) for cell in cells))
         lines += ["  ".join(_pad(_told(shown, t), across) for t, _ in some), ""]
-    return "\n".join(line.rstrip() for line in lines[:-1])
+    return "\n".join([*(line.rstrip() for line in lines[:-1]), *warnings_of(prediction)])
 
 
 def _told(shown: View, t: int) -> str:

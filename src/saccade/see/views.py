@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from saccade.metrics import ailments, entropy
 from saccade.see.alignment import END, Span, words
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ class View:
 
     def entropy(self, row: int) -> float:
         """In nats: 0 looks at one place; a row that looks nowhere has none."""
-        w = self.weights[row].astype(np.float64)
-        return float((w * -np.log(np.where(w > 0, w, 1.0))).sum() + 0.0) if w.any() else math.nan
+        looked = self.weights[row]
+        return float(entropy(looked)) if looked.any() else math.nan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +70,16 @@ class Words:
 def digits(value: float) -> str:
     """With two digits; a dash where there is none."""
     return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def warnings_of(p: "Prediction") -> list[str]:
+    """What a reader has to know of the glances: they do not move, sit on one place, or do not add up to one.
+
+    Links that somebody drew are all or nothing, and need not add up.
+    """
+    if p.weights is None or np.isin(p.weights, (0, 1)).all():
+        return []
+    return [f"attention {what}" for what in ailments(p.weights)]
 
 
 def usual(p: "Prediction") -> str:
@@ -113,7 +124,7 @@ def view(p: "Prediction", name: str | None = None) -> View:
         case "words":
             return _in_words(p, weights, title)
         case "encoder":
-            return View(_places(p), _places(p), weights, title=f"the source at itself, {title}")
+            return View(places_of(p), places_of(p), weights, title=f"the source at itself, {title}")
         case "decoder":
             title = f"what was written at itself, {title}"
             return View(rows, (START, *rows[:-1]), weights, *beside, title=title)
@@ -126,7 +137,7 @@ def _title(layer: str | None, head: str | None) -> str:
     return f"layer {layer}, " + ("mean of its heads" if head is None else f"head {head}")
 
 
-def _places(p: "Prediction") -> tuple[str, ...]:
+def places_of(p: "Prediction") -> tuple[str, ...]:
     """Names for what was read: tokens, or the rows and columns of a picture."""
     if p.grid is None:
         return tuple(t.text for t in p.source_tokens)
