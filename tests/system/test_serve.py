@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
@@ -141,6 +143,43 @@ def test_clients_of_libretranslate_work_unchanged(service, letters):
     assert len(both["translatedText"]) == 2
 
 
+@pytest.mark.parametrize(
+    "more", [{"source": "\ud800"}, {"target": "\ud800"}, {"alternatives": "9" * 5000}, {"api_key": "\ud800"}]
+)
+def test_strange_fields_of_libretranslate_are_refused(service, more):
+    asked = {"q": "a", "source": "en", "target": "de", **more}
+    told = service.post("/translate", content=json.dumps(asked), headers=JSON)
+    assert told.status_code == (200 if "api_key" in more else 400)
+
+
+def test_what_libretranslate_cuts_is_said(service):
+    told = service.post("/translate", json={"q": ["a", "a " * 2000], "source": "en", "target": "de"}).json()
+    assert told["cut"] == [1]
+
+
+def test_who_leaves_is_not_worked_for(service):
+    """A stream of many lines, and a request of LibreTranslate: both are left at once."""
+
+    def done() -> float:
+        found = re.search(r'saccade_batch_texts_sum{model="letters"} ([\d.e+]+)', service.get("/metrics").text)
+        return float(found[1])
+
+    text, before = " ".join("abcdefghij" * 12), done()
+    lines = (json.dumps(text) + "\n").encode() * 600
+    asked = json.dumps({"q": [text] * 128, "source": "en", "target": "de"}).encode()
+    for path, body in (("/v1/stream?beam=10", lines), ("/translate", asked)):
+        with socket.create_connection((service.base_url.host, service.base_url.port)) as client:
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            time.sleep(0.3)
+    for _ in range(100):  # until what was under way is done
+        now = done()
+        time.sleep(1)
+        if done() == now:
+            break
+    assert done() - before < 400  # of 728
+
+
 def test_no_request_makes_it_fail(service):
     """Whatever its own schema allows, and what it does not, is answered; never with an error of ours."""
     schema = schemathesis.openapi.from_dict(service.get("/openapi.json").json())
@@ -190,6 +229,10 @@ def test_told_to_stop_it_finishes_what_it_has(letters):
         asked = pool.submit(client.post, "/v1/translate", json={"texts": ["a b c"] * 128, "beam": 10})
         time.sleep(0.1)
         process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+        if not asked.done():  # while it works, others are refused, politely
+            told = httpx.post(client.base_url.join("/v1/translate"), json={"texts": ["a"]})
+            assert (told.status_code, told.json()["error"]["code"]) == (503, "closing")
         assert len(asked.result().json()["predictions"]) == 128
         assert process.wait(30) in (0, -signal.SIGTERM)
 
@@ -202,7 +245,8 @@ def test_others_need_a_key(letters):
         assert client.post("/translate", json={"q": "a", "source": "en", "target": "de"}).status_code == 403
         process.terminate()
         log = process.communicate(timeout=30)[1]
-    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    first, *lines = [json.loads(line) for line in log.splitlines()]
+    assert first == {"serving": str(client.base_url).rstrip("/"), "models": ["letters"]}
     assert any(line["status"] == 401 for line in lines)
     assert all(set(line) == {"id", "method", "path", "status", "ms"} for line in lines)  # and no text of anybody
 

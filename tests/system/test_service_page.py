@@ -306,6 +306,52 @@ def test_the_visit_holds_pictures_and_texts_and_who_was_asked(tab, colours):
     expect(tab.locator(".overlay")).to_be_visible()
 
 
+def test_the_same_text_of_two_models_is_remembered_twice(tab):
+    tab.fill("#text", "a b c")
+    expect(tab.locator("#history button")).to_have_count(1)
+    tab.select_option("#model", "more")
+    expect(tab.locator("#history button")).to_have_count(2)
+
+
+def test_a_picture_stays_while_texts_are_asked_about(tab, colours):
+    tab.select_option("#model", "colours")
+    for _ in range(2):  # the same may be chosen again
+        tab.set_input_files("#file", colours[1] / "5.png")
+        tab.wait_for_selector(".overlay")
+    expect(tab.locator("#history button")).to_have_count(2)  # two pictures of one name
+    said = tab.locator(".output").inner_text()
+    tab.select_option("#model", "letters")
+    expect(tab.locator("#state")).to_contain_text("Type something")
+    tab.select_option("#model", "colours")
+    expect(tab.locator(".output")).to_have_text(said)
+
+
+def test_letters_that_are_several_pieces_are_written_once(tab):
+    """Of what the model does not know, bytes may be pieces."""
+    told = {
+        "text": "a", "score": -1.0, "layer": 0, "unknown": [], "cut_source": False, "cut_output": False,
+        "source_tokens": [{"text": "x", "span": [0, 1]}, {"text": "y", "span": [0, 1]}, {"text": "∎", "span": [1, 1]}],
+        "target_tokens": [{"text": "a", "span": [0, 1]}], "log_probabilities": [-1.0], "attention": {"cross": [[[[0.5, 0.25, 0.25]]]]},
+    }  # fmt: skip
+    tab.route("**/v1/translate", lambda route: route.fulfill(json={"model": "letters", "predictions": [told]}))
+    tab.fill("#text", "한")
+    expect(tab.locator(".source")).to_have_text("한·∎")
+
+
+def test_a_link_waits_for_its_model(service, browser):
+    tab = browser.new_context(locale="en-US").new_page()
+    real = httpx.get(f"{service}/v1/models").json()
+    late = {"models": [{**m, "ready": m["name"] != "more"} for m in real["models"]]}
+    answers = [late, late, real]
+    tab.route("**/v1/models", lambda route: route.fulfill(json=answers.pop(0) if len(answers) > 1 else answers[0]))
+    tab.goto(f"{service}/#model=more&text=a+b")
+    expect(tab.locator("#state")).to_contain_text("still loading")
+    tab.wait_for_selector(".output button")
+    assert tab.input_value("#model") == "more"
+    assert tab.input_value("#text") == "a b"
+    tab.context.close()
+
+
 def test_another_language_changes_nothing_else(tab):
     tab.fill("#text", "a b c d")
     tab.wait_for_selector(".nbest button", state="attached")

@@ -56,6 +56,21 @@ def test_a_large_request_delays_a_small_one_by_a_batch():
     asyncio.run(scene())
 
 
+def test_an_answer_may_not_be_larger_than_allowed():
+    async def scene():
+        made, child = desk(answer_bytes=1000)
+        large = asyncio.create_task(made.ask("translate", ["a"] * 100))
+        await settle()
+        items = child.batches[-1]["items"]
+        made._heard(child, {"found": [{"text": item} for item in items]}, 2000)
+        await settle()
+        with pytest.raises(Refused, match="answer_bytes: 1,"):
+            large.result()
+        assert made.waiting == 0  # and nobody goes on with the rest
+
+    asyncio.run(scene())
+
+
 def test_long_texts_make_small_batches():
     """So that a small request never waits for minutes of somebody else's."""
 

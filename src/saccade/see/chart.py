@@ -126,4 +126,4 @@ def _ticks(low: float, high: float) -> list[float]:
     step = next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
     first = math.floor(low / step)
     last = math.ceil(high / step - 1e-9)
-    return [round(step * i, 10) for i in range(first, max(last, first + 1) + 1)]
+    return [float(f"{step * i:.10g}") for i in range(first, max(last, first + 1) + 1)]  # 0.3, not 0.30000000000000004

@@ -167,7 +167,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
     )
     async def stream(request: Request, asked: Annotated[Search, Query()]) -> Response:
         desk, how = service.find(asked.model, "text"), service.check(asked)
-        return Lines(streamed(request.stream(), desk, how, service.limits))
+        return Lines(streamed(request, desk, how, service.limits))
 
     @app.post(
         "/v1/caption",

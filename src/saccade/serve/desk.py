@@ -33,6 +33,7 @@ class _Request:
     answers: list[Message | None]
     done: asyncio.Future[None]
     left: int
+    size: float = 0.0  # bytes of its answers so far
 
 
 @dataclass(eq=False)
@@ -65,6 +66,10 @@ class Desk:
         return self.child is not None
 
     @property
+    def busy(self) -> bool:
+        return bool(self.sent or self.waiting)
+
+    @property
     def waiting(self) -> int:
         return sum(len(r.waiting) for r in self.requests)
 
@@ -83,12 +88,12 @@ class Desk:
         """What the process says, brought into the event loop; in a thread of its own, since reading blocks."""
         with contextlib.suppress(EOFError, OSError):
             while True:
-                message = json.loads(child.pipe.recv_bytes())
-                self.loop.call_soon_threadsafe(self._heard, child, message)
+                content = child.pipe.recv_bytes()
+                self.loop.call_soon_threadsafe(self._heard, child, json.loads(content), len(content))
         with contextlib.suppress(RuntimeError):  # the loop is gone
             self.loop.call_soon_threadsafe(self._died, child)
 
-    def _heard(self, child: _Child, message: Message) -> None:
+    def _heard(self, child: _Child, message: Message, size: int = 0) -> None:
         if "ready" in message:
             child.facts = message["ready"]
             if self.child is None:
@@ -104,6 +109,10 @@ class Desk:
             for (request, place), answer in zip(self.sent, message["found"], strict=True):
                 request.answers[place] = answer
                 request.left -= 1
+                request.size += size / len(self.sent)
+                if request.size > self.limits.answer_bytes and not request.done.done():
+                    most = self.limits.answer_bytes
+                    request.done.set_exception(over("answer_bytes", round(request.size), most))
                 if not request.left and not request.done.done():
                     request.done.set_result(None)
             self.sent = []

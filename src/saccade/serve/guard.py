@@ -1,12 +1,16 @@
 """What stands between a client and an answer: who may come in, how refusals look, what is logged and counted."""
 
+import asyncio
 import hmac
 import json
 import logging
+import re
 import secrets
 import time
+import traceback
 from collections.abc import Sequence
 from functools import partial
+from typing import NoReturn
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -31,6 +35,8 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'",
 }
+HOST = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(:\d+)?")
+INTERNAL = "an error of the service's own; its log has more"
 OPEN = ("/healthz", "/health", "/docs", "/openapi.json", *PARTS)  # may be asked without a key: they tell nothing
 
 
@@ -64,7 +70,8 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, identity, status = time.perf_counter(), secrets.token_hex(8), 500
+        began, identity, status, path = time.perf_counter(), secrets.token_hex(8), 0, scope["path"]
+        body = _Body(receive, self.limits, path)
 
         async def sending(message: Message) -> None:
             nonlocal status
@@ -76,18 +83,58 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
+        async def answering(message: Message) -> None:
+            if body.refused is None or status:
+                await sending(message)
+
         try:
             _admit(Request(scope), self.limits, self.hosts, self.key)
+            await self.app(scope, body.receive, answering)
+            if body.refused is not None and not status:  # whatever was made of half a body
+                raise body.refused
         except Refused as refused:
-            await _refusal(refused, scope["path"])(scope, receive, sending)
-        else:
-            await self.app(scope, receive, sending)
+            await _refusal(refused, path)(scope, receive, sending)
+        except Exception as error:
+            where = [
+                f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}"
+                for f in traceback.extract_tb(error.__traceback__)
+            ]
+            LOG.error(json.dumps({"id": identity, "error": type(error).__name__, "at": where}))  # no text of a client
+            if not status:
+                await _refusal(Refused(500, "internal", INTERNAL), path)(scope, receive, sending)
         took = time.perf_counter() - began
-        path = getattr(scope.get("route"), "path", "other")
-        self.meters.requests.labels(path, status).inc()
-        self.meters.seconds.labels(path).observe(took)
-        told = {"id": identity, "method": scope["method"], "path": path, "status": status, "ms": round(1e3 * took, 1)}
+        route = getattr(scope.get("route"), "path", "other")
+        self.meters.requests.labels(route, status).inc()
+        self.meters.seconds.labels(route).observe(took)
+        told = {"id": identity, "method": scope["method"], "path": route, "status": status, "ms": round(1e3 * took, 1)}
         LOG.info(json.dumps(told))
+
+
+class _Body:
+    """What a client sends: counted as it comes, whatever its headers say, and waited for no longer than allowed."""
+
+    def __init__(self, receive: Receive, limits: Limits, path: str) -> None:
+        self.wait, self.limits, self.ended, self.size = receive, limits, False, 0
+        self.name = "picture_bytes" if path == "/v1/caption" else "bytes"
+        self.most = None if path == "/v1/stream" else getattr(limits, self.name)  # whose lines are counted one by one
+        self.refused: Refused | None = None
+
+    async def receive(self) -> Message:
+        if self.ended:  # who is still there?
+            return await self.wait()
+        try:
+            message = await asyncio.wait_for(self.wait(), self.limits.seconds)
+        except TimeoutError:
+            self._refuse(Refused(408, "too_slow", "the body took too long", "seconds", self.limits.seconds))
+        self.size += len(message.get("body", b""))
+        self.ended = message["type"] != "http.request" or not message.get("more_body", False)
+        if self.most is not None and self.size > self.most:
+            self._refuse(over(self.name, self.size, self.most, 413))
+        return message
+
+    def _refuse(self, why: Refused) -> NoReturn:
+        self.refused = why
+        raise why
 
 
 def guard(app: FastAPI, limits: Limits, hosts: Sequence[str], key: str | None, meters: Meters) -> None:
@@ -96,7 +143,7 @@ def guard(app: FastAPI, limits: Limits, hosts: Sequence[str], key: str | None, m
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> Response:
-        return _refusal(error, request.url.path)
+        return _refusal(error, request.scope["path"])
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
@@ -104,28 +151,24 @@ def guard(app: FastAPI, limits: Limits, hosts: Sequence[str], key: str | None, m
         where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query"))
         if first["type"] == "json_invalid":
             where, first["msg"] = "body", f"is no JSON, at character {where}"
-        return _refusal(Refused(422, "wrong_input", f"{where or 'body'}: {first['msg']}"), request.url.path)
+        return _refusal(Refused(422, "wrong_input", f"{where or 'body'}: {first['msg']}"), request.scope["path"])
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
         code = {404: "not_found", 405: "wrong_method"}.get(error.status_code, "wrong_input")
-        return _refusal(Refused(error.status_code, code, str(error.detail)), request.url.path)
-
-    @app.exception_handler(Exception)
-    async def broken(request: Request, error: Exception) -> Response:
-        LOG.exception("an error of ours")
-        return _refusal(Refused(500, "internal", "an error of the service's own; its log has more"), request.url.path)
+        return _refusal(Refused(error.status_code, code, str(error.detail)), request.scope["path"])
 
 
 def _admit(request: Request, limits: Limits, hosts: Sequence[str], key: str | None) -> None:
     """Who may come in: to this host, from this origin, with the key, with a body that is not too large."""
-    host = request.headers.get("host", "")
-    if _name(host) not in hosts:
+    host = request.headers.get("host", "").lower()
+    name = HOST.fullmatch(host)
+    if name is None or name["name"] not in [known.lower() for known in hosts]:
         raise Refused(421, "wrong_host", "this service is not known by that name")
     origin = request.headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != host:
+    if origin is not None and origin.partition("://")[2].lower() != host:
         raise Refused(403, "wrong_origin", "pages of other sites may not ask")
-    path = request.url.path
+    path = request.scope["path"]
     if key is not None and path not in OPEN and not libre.brings_key(path):
         given = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
         if not hmac.compare_digest(given.encode(), key.encode()):
@@ -137,11 +180,6 @@ def _admit(request: Request, limits: Limits, hosts: Sequence[str], key: str | No
             raise Refused(411, "no_length", "say how long the body is: Content-Length")
         if length.isdecimal() and int(length) > most:
             raise over("picture_bytes" if path == "/v1/caption" else "bytes", int(length), most, 413)
-
-
-def _name(host: str) -> str:
-    """A host without its port."""
-    return host.rpartition(":")[0] if ":" in host.rpartition("]")[2] else host
 
 
 def _refusal(refused: Refused, path: str) -> JSONResponse:

@@ -11,7 +11,9 @@ from fastapi import FastAPI, Request
 from saccade.serve.desk import Desk
 from saccade.serve.desk import refusal as refused_by
 from saccade.serve.limits import Limits, Refused, over, whole
+from saccade.serve.stream import while_there
 
+DIGITS = 4  # of a number that is worth reading
 PATHS = ("/translate", "/languages", "/detect", "/health")
 FIELDS = "q (a text or a list), source (a code or auto), target, alternatives, api_key, as JSON or a form"
 HOW = {"options": {"beam": 5}, "prefix": "", "look": False, "attention": False}
@@ -72,7 +74,7 @@ def add(
             raise Refused(400, "wrong_input", f"{source} to {target} is not supported ({there})")
         others = _alternatives(asked, limits)
         how = {**HOW, "options": {"beam": max(5, others + 1), "nbest": others + 1}}
-        answers = await desk.ask("translate", texts, **how)
+        answers = await while_there(request, desk.ask("translate", texts, **how))
         for answer in answers:
             if wrong := refused_by(answer):
                 raise wrong
@@ -81,6 +83,10 @@ def add(
         if others:
             listed = [[a["text"] for a in answer.get("alternatives", [])] for answer in answers]
             told["alternatives"] = listed if several else listed[0]
+        if cut := [i for i, answer in enumerate(answers) if answer["cut_source"] or answer["cut_output"]]:
+            told["cut"] = (
+                cut  # theirs has no such field, and its clients leave it; which texts or outputs were cut short
+            )
         return {"translatedText": written if several else written[0], **told}
 
     @app.post("/detect", tags=["LibreTranslate"], summary="q, as JSON or a form: the languages it may be in, by script")
@@ -114,6 +120,7 @@ async def _read(request: Request, key: str | None) -> dict[str, Any]:
         raise Refused(400, "wrong_input", "Invalid request: neither JSON nor a form") from None
     if not isinstance(asked, dict):
         raise Refused(400, "wrong_input", "Invalid request: expected an object")
+    asked = {name: whole(value) if isinstance(value, str) else value for name, value in asked.items()}
     given = asked.get("api_key") or request.headers.get("authorization", "").removeprefix("Bearer ")
     if key is not None and not hmac.compare_digest(str(given).encode(), key.encode()):
         raise Refused(403, "no_key", "Please contact the server operator to get an API key")
@@ -138,7 +145,7 @@ def _texts(asked: dict[str, Any], limits: Limits) -> list[str]:
 def _alternatives(asked: dict[str, Any], limits: Limits) -> int:
     """How many more answers are wanted for each text."""
     given = str(asked.get("alternatives", 0))
-    if not given.isdecimal() or int(given) >= limits.nbest:
+    if not given.isdecimal() or len(given) > DIGITS or int(given) >= limits.nbest:
         raise Refused(400, "wrong_input", f"Invalid request: alternatives must be a number below {limits.nbest}")
     return int(given)
 

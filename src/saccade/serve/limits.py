@@ -18,6 +18,7 @@ class Limits:
     nbest: int = 10
     queue: int = 2_000  # texts that wait for a model, of all clients
     queue_bytes: int = 100_000_000  # of all that waits for a model
+    answer_bytes: int = 50_000_000  # of an answer: attention of long texts is large
     seconds: float = 60.0  # from a request to its answer
 
 

@@ -5,7 +5,7 @@ import { element, refused, say, speak } from "./words.js";
 const PAUSE = 400, AGAIN = 2000, LOADING = 500;
 const LINKED = 50_000, SMALLER = 448;  // bytes of a picture that an address holds as it is, and pixels of a copy of a larger one
 const $ = (id) => document.getElementById(id);
-let models = [], limits = { characters: 5000 }, picture = null, timer = 0;
+let models = [], limits = { characters: 5000 }, picture = null, timer = 0, restored = false, pictures = 0;
 
 const state = (text, bad = false) => {
   $("state").textContent = text;
@@ -69,7 +69,7 @@ const stale = (is) => chosen().forEach((panel) => panel.stale(is));
 
 // Asks every panel's model about what is there now.
 const answer = async () => {
-  const text = $("text").value;
+  const text = $("text").value, picture = seen();
   panels.forEach((panel) => panel.turn++);
   if (!chosen().length) return;
   if (picture ? false : reads() === "pictures" || !text.trim()) {
@@ -116,7 +116,10 @@ const packed = async ({ file, bitmap }) => {
     if (!bitmap) return "";
     const shrunk = Math.min(1, SMALLER / Math.max(bitmap.width, bitmap.height));
     const canvas = new OffscreenCanvas(Math.ceil(bitmap.width * shrunk), Math.ceil(bitmap.height * shrunk));
-    canvas.getContext("2d").drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+    const context = canvas.getContext("2d");
+    context.fillStyle = "white";  // behind what is transparent, as the service has it
+    context.fillRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
     small = await canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 });
   }
   return btoa([...new Uint8Array(await small.arrayBuffer())].map((byte) => String.fromCharCode(byte)).join(""));
@@ -131,16 +134,17 @@ const keep = (asked) => {
 };
 
 const remember = (said) => {
-  const then = { model: panels[0].model, beside: panels[1].model, text: $("text").value, picture };
-  const what = picture ? picture.file.name || say("picture") : then.text;
+  const then = { model: panels[0].model, beside: panels[1].model, text: $("text").value, picture: seen() };
+  const shown = then.picture ? then.picture.file.name || say("picture") : then.text;
+  const what = JSON.stringify([then.model, then.beside, then.picture ? then.picture.number : then.text]);
   const first = $("history").firstChild;
   if (first && first.dataset.what === what) first.remove();
   const row = element("li"), again = element("button", undefined, { type: "button" });
-  again.append(element("bdi", what.slice(0, 60)), " → ", element("bdi", said.slice(0, 60)));
+  again.append(element("bdi", shown.slice(0, 60)), " → ", element("bdi", said.slice(0, 60)));
   row.dataset.what = what;
   again.addEventListener("click", () => {
-    ({ picture } = then);
-    if (!then.picture) $("text").value = then.text;
+    if (then.picture) ({ picture } = then);
+    else $("text").value = then.text;
     choose(then.model, then.beside);
   });
   row.append(again);
@@ -165,7 +169,7 @@ const take = async (file) => {
   if (reads() !== "pictures" && !able) { state(say("noPictures"), true); return; }
   let bitmap = null;
   try { bitmap = await createImageBitmap(file); } catch { /* the service may know the format, or say what is wrong */ }
-  picture = { file, bitmap };
+  picture = { file, bitmap, number: pictures++ };
   if (reads() === "pictures") answer();
   else choose(able.name, "");
 };
@@ -174,6 +178,7 @@ const reads = () => {
   const first = models.find((m) => m.name === $("model").value);
   return first && first.reads;
 };
+const seen = () => (reads() === "pictures" ? picture : null);
 
 const offered = (select, list, value) => {
   const told = (m) => (m.ready ? m.name : `${m.name} (${say(m.unfit ? "unfit" : "loading")})`);
@@ -192,7 +197,6 @@ const choose = (model, beside = "") => {
   $("beside").parentElement.hidden = !alike.length;
   [panels[0].model, panels[1].model] = [$("model").value, $("beside").value];
   panels.forEach((panel) => { if (panel.asked && panel.asked.model !== panel.model) panel.clear(); });
-  if (reads() !== "pictures") picture = null;
   $("panels").replaceChildren(...chosen().map((panel) => panel.root));
   label();
   if (reads() === "pictures") answer();
@@ -211,18 +215,19 @@ const label = () => {
 
 const begin = async () => {
   try {
-    const before = models.filter((m) => m.ready).length;
+    const before = models.filter((m) => m.ready).length, linked = new URLSearchParams(location.hash.slice(1));
     ({ models } = await ask("/v1/models"));
     limits = await ask("/v1/limits");
     $("key").hidden = true;
     const ready = models.filter((m) => m.ready), waiting = models.some((m) => !m.ready && !m.unfit);
     if (waiting) setTimeout(begin, LOADING);
-    if (!ready.length) {
+    const late = models.some((m) => !m.ready && !m.unfit && [linked.get("model"), linked.get("beside")].includes(m.name));
+    if (!ready.length || (!restored && late)) {
       if (waiting) state(say("loading"));
       else state(`${models[0].name}: ${models[0].unfit}`, true);
       return;
     }
-    if (!before) restore();
+    if (!restored) restore();
     else if (ready.length !== before) choose($("model").value, $("beside").value);
   } catch (error) {
     wrong(error);
@@ -231,6 +236,7 @@ const begin = async () => {
 };
 
 const restore = () => {
+  restored = true;
   const linked = new URLSearchParams(location.hash.slice(1));
   if (linked.has("text")) $("text").value = linked.get("text");
   choose(linked.get("model"), linked.get("beside") || "");
@@ -244,13 +250,18 @@ $("model").addEventListener("change", () => {
   choose(now, now === beside ? before : beside);
 });
 $("beside").addEventListener("change", () => choose($("model").value, $("beside").value));
-$("file").addEventListener("change", () => take($("file").files[0]));
+$("file").addEventListener("change", () => {
+  take($("file").files[0]);
+  $("file").value = "";  // the same may be chosen again
+});
 $("language").addEventListener("click", () => {
   speak(true);
   offered($("model"), models, panels[0].model);
+  if ($("beside").options.length) $("beside").options[0].textContent = say("nobody");
   label();
   counted();
   chosen().forEach((panel) => { if (panel.record) panel.show(panel.record, panel.asked); });
+  if (!chosen().some((panel) => panel.record)) answer();  // what stands there is said anew
 });
 $("key").addEventListener("submit", (event) => {
   event.preventDefault();

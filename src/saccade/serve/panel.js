@@ -100,7 +100,8 @@ export class Panel {
       const letters = [...whole];  // spans count code points
       let end = 0;
       return tokens.flatMap(({ text, span }, i) => {
-        const piece = span[0] < span[1] ? letters.slice(span[0], span[1]).join("") : text, bare = piece.trimStart();
+        const from = Math.max(span[0], end), told = from < span[1] ? letters.slice(from, span[1]).join("") : "·";
+        const piece = span[0] < span[1] ? told : text, bare = piece.trimStart();  // one letter may be several pieces
         const before = letters.slice(end, span[0]).join("") + piece.slice(0, piece.length - bare.length);
         const made = element("button", bare || "␣", { type: "button" });
         [, end] = span;

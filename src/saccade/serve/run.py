@@ -1,9 +1,14 @@
 """`saccade serve`: safe by default. Loopback only; elsewhere a key is needed, unless it is said aloud that none is."""
 
+import json
 import logging
+import socket
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 
@@ -12,6 +17,9 @@ from saccade.serve.app import build_app
 from saccade.serve.desk import Desk
 from saccade.serve.limits import Limits
 
+LOG = logging.getLogger("saccade.serve")
+CONNECTIONS = 1_000  # at a time; more are answered with 503
+GRACE = 0.3  # seconds in which answers go out
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
@@ -33,31 +41,62 @@ def serve(
     desks = [Desk(name, [path], limits, threads) for name, path in named(runs).items()]
     spoken = languages(langs, [d.name for d in desks])
     hosts = [*LOOPBACK, host, *allow]
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(message)s")
+    logs = logging.StreamHandler(sys.stderr)
+    logs.setFormatter(Lines())
+    logging.basicConfig(level=logging.INFO, handlers=[logs])
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     app = build_app(desks, limits, hosts=hosts, key=key, langs=spoken)
     config = uvicorn.Config(
         app,
         host,
         port,
         access_log=False,
-        log_level="warning",
+        log_config=None,
         server_header=False,
+        limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=int(limits.seconds),
     )
     Server(config, desks).run()
 
 
+class Lines(logging.Formatter):
+    """JSON, a line each, whoever speaks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = record.getMessage()
+        return told if told.startswith("{") else json.dumps({"level": record.levelname, "message": told})
+
+
 class Server(uvicorn.Server):
-    """One that refuses new work as soon as it is told to stop, and finishes what it has."""
+    """One that says where it is and, told to stop, refuses new work, finishes what it has, and only then closes."""
 
     def __init__(self, config: uvicorn.Config, desks: Sequence[Desk]) -> None:
         super().__init__(config)
-        self.desks = desks
+        self.desks, self.leaving = desks, False
 
-    def handle_exit(self, sig: int, frame: object) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            at = f"[{host}]" if ":" in host else host
+            LOG.info(json.dumps({"serving": f"http://{at}:{port}", "models": [desk.name for desk in self.desks]}))
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.leaving:  # told twice: at once
+            super().handle_exit(sig, frame)
+            return
+        self.leaving = True
         for desk in self.desks:
             desk.closing = True
-        super().handle_exit(sig, frame)  # type: ignore[arg-type]
+        threading.Thread(target=self._leave, args=(sig, frame), daemon=True).start()
+
+    def _leave(self, sig: int, frame: FrameType | None) -> None:
+        """While there is work, others can still come in and be refused."""
+        latest = time.monotonic() + (self.config.timeout_graceful_shutdown or 0)
+        while any(desk.busy for desk in self.desks) and time.monotonic() < latest:
+            time.sleep(0.05)
+        time.sleep(GRACE)
+        super().handle_exit(sig, frame)
 
 
 def named(runs: Sequence[str]) -> dict[str, str]:

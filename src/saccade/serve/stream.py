@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ class Lines(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        with suppress(ClientDisconnect, OSError):
+        with suppress(ClientDisconnect, OSError, Refused):
             if self.lines is not None:
                 async for line in self.lines:
                     await send({"type": "http.response.body", "body": line, "more_body": True})
@@ -50,32 +51,61 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
         task.cancel()
 
 
-async def streamed(
-    chunks: AsyncIterator[bytes], desk: Desk, how: dict[str, Any], limits: Limits
-) -> AsyncIterator[bytes]:
-    """As many lines as a request may have texts are under way at a time; they come back in order, one for one."""
-    window: list[bytes] = []
-    lines = _lines(chunks, 8 * limits.characters + 1000)
-    coming: asyncio.Future[bytes | None] | None = None
+async def streamed(request: Request, desk: Desk, how: dict[str, Any], limits: Limits) -> AsyncIterator[bytes]:
+    """As many lines as a request may have texts are under way at a time; they come back in order, one for one.
+
+    The body is read on while answers are made, as far as memory allows, so that it is noticed when the client leaves.
+    """
+    waiting: deque[bytes] = deque()
+    news, room = asyncio.Event(), asyncio.Event()
+    room.set()
+
+    async def read() -> None:
+        size = 0
+        async for line in _lines(request.stream(), 8 * limits.characters + 1000):
+            waiting.append(line)
+            size = sum(map(len, waiting)) if size > limits.bytes else size + len(line)
+            news.set()
+            if size > limits.bytes:
+                room.clear()
+                await room.wait()
+
+    reading = asyncio.ensure_future(read())
     try:
         while True:
-            coming = coming or asyncio.ensure_future(anext(lines, None))
-            if not (await asyncio.wait({coming}, timeout=SOON if window else None))[0]:
-                yield await _answered(window, desk, how, limits)  # nothing more for now: who waits gets an answer
-                window = []
-                continue
-            line, coming = coming.result(), None
-            if line is None:
-                break
-            window.append(line)
-            if len(window) == limits.texts:
-                yield await _answered(window, desk, how, limits)
-                window = []
-        if window:
-            yield await _answered(window, desk, how, limits)
+            while not reading.done() and len(waiting) < limits.texts:
+                news.clear()
+                ended = not await _soon(news, reading, SOON if waiting else OFTEN)
+                if ended and (waiting or desk.closing):
+                    break  # nothing more for now: who waits gets an answer
+            if reading.done():
+                reading.result()  # the client has left
+            elif not waiting:
+                return  # the service stops, and nobody asks for anything
+            if not waiting:
+                return
+            window = [waiting.popleft() for _ in range(min(limits.texts, len(waiting)))]
+            room.set()
+            answering = asyncio.ensure_future(_answered(window, desk, how, limits))
+            try:
+                while not (await asyncio.wait({answering}, timeout=OFTEN))[0]:
+                    if reading.done() and (reading.exception() is not None or await request.is_disconnected()):
+                        return
+                yield answering.result()
+            finally:
+                answering.cancel()
     finally:
-        if coming is not None:
-            coming.cancel()
+        reading.cancel()
+
+
+async def _soon(news: asyncio.Event, reading: asyncio.Future[None], seconds: float) -> bool:
+    """Whether something came, or all has, within so many seconds."""
+    heard: asyncio.Future[Any] = asyncio.ensure_future(news.wait())
+    both: set[asyncio.Future[Any]] = {heard, reading}
+    try:
+        return bool((await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED))[0])
+    finally:
+        heard.cancel()
 
 
 async def _lines(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:

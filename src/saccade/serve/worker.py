@@ -3,6 +3,7 @@
 import base64
 import json
 import signal
+import sys
 import traceback
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,7 +23,8 @@ def work(paths: list[str], connection: Connection, threads: int, limits: Limits)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         pass
     except ValueError as error:
-        _send(connection, {"unfit": str(error)})
+        _log({"unfit": str(error)})
+        _send(connection, {"unfit": _without(paths, str(error))})
 
 
 def _serve(paths: list[str], connection: Connection, threads: int, limits: Limits) -> Message:
@@ -58,7 +60,7 @@ def _answered(translator: Any, asked: Message, limits: Limits) -> list[Message]:
             return [m for item in asked["items"] for m in _answered(translator, {**asked, "items": [item]}, limits)]
         if isinstance(error, ValueError):
             return [{"failed": str(error)}]
-        traceback.print_exc()  # an error of ours, for the log; the client learns that there was one
+        _log({"error": type(error).__name__, "at": traceback.format_tb(error.__traceback__)})  # without a client's text
         return [{"broken": True}]
 
 
@@ -104,6 +106,18 @@ def _told(prediction: Any, attention: bool) -> Message:
     if not attention:
         record.pop("attention")
     return record
+
+
+def _without(paths: list[str], told: str) -> str:
+    """What a client may know: names of files, not where they are."""
+    for path in paths:
+        for known in (str(Path(path).resolve()), path.rstrip("/")):
+            told = told.replace(f"{known}/", "").replace(known, Path(path).resolve().name)
+    return told
+
+
+def _log(told: Message) -> None:
+    sys.stderr.write(json.dumps(told) + "\n")
 
 
 def _send(connection: Connection, message: Message) -> None:
