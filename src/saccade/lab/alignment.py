@@ -83,7 +83,7 @@ CLAIM = Claim(
         "scattered than the letters of every seed.",
         f"모든 시드에서 글자의 정렬 오류율(AER)이 {ERROR:g}%보다 낮고, 관사의 엔트로피가 글자의 것보다 높다.",
     ),
-    5,
+    2,
     (
         Chart("entropy", Words("mean entropy, nats", "평균 엔트로피, nat")),
         Chart("aer", Words("alignment error rate of letters, %", "글자의 AER, %")),

@@ -77,7 +77,7 @@ CLAIM = Claim(
         f"가장 긴 길이에서 어텐션이 있는 모든 시드가 없는 모든 시드보다 높다. 가장 짧은 길이에서의 품질 가운데 어텐션이 없는 모든 "
         f"시드는 {100 * FALLS:g}%보다 적게, 있는 모든 시드는 {100 * HELD:g}%보다 많이 지킨다.",
     ),
-    11,
+    4,
     (
         Chart(
             "right", Words("symbols right, %", "맞은 기호, %"), "length", Words("length of the source", "원문의 길이")

@@ -133,7 +133,7 @@ CLAIM = Claim(
         f"{TIMES_CHANCE:g} times as often as chance.",
         f"어텐션이 있는 모든 시드가 없는 모든 시드보다 {CLEARLY:g}점 넘게 높고, 우연의 {TIMES_CHANCE:g}배 넘게 가리킨다.",
     ),
-    8,
+    4,
     (
         Chart("right", Words("words right, %", "맞은 단어, %")),
         Chart("pointing", Words("pointing, %", "가리키기, %")),

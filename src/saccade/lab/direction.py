@@ -70,7 +70,7 @@ CLAIM = Claim(
         "two-directional RNN is above every seed of the one-directional RNN.",
         "가장 먼 거리에서 단방향 GRU, 단방향 LSTM, 양방향 RNN의 모든 시드가 단방향 RNN의 모든 시드보다 높다.",
     ),
-    14,
+    9,
     (
         Chart(
             "right",

@@ -47,7 +47,7 @@ CLAIM = Claim(
         "글자마다 줄에서 거울상 자리에 있는 글자와 함께 쓴다. 단어마다 두 곳을 보아야 한다. 1층, 폭 32, 헤드 1–8개의 트랜스포머.",
     ),
     Words("Every seed with 4 heads is above every seed with one.", "헤드 4개의 모든 시드가 1개의 모든 시드보다 높다."),
-    10,
+    5,
     (Chart("right", Words("words right, %, by heads", "헤드의 수에 따라 맞은 단어, %")),),
     measure,
     judge,

@@ -78,7 +78,7 @@ CLAIM = Claim(
         f"되먹임 없는 루옹의 모든 측정이 바다나우의 모든 측정보다 단계당 시간이 짧고, 모든 시드가 바다나우 평균보다 낮아도 "
         f"{NEAR:g}점 미만이다. 되먹임 있는 루옹은 보여 주기만 한다.",
     ),
-    7,
+    6,
     (
         Chart("right", Words("symbols right, %", "맞은 기호, %")),
         Chart("milliseconds", Words("milliseconds a step", "단계당 밀리초")),

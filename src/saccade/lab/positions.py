@@ -67,7 +67,7 @@ CLAIM = Claim(
         "points above every seed without.",
         f"두 출력의 차이가 1e-10보다 작고, 어느 위치 표현이든 모든 시드가 위치 없는 모든 시드보다 {COSTS:g}점 넘게 높다.",
     ),
-    12,
+    9,
     (
         Chart("right", Words("symbols right, %", "맞은 기호, %")),
         Chart("away", Words("difference of the two outputs", "두 출력의 차이")),

@@ -87,7 +87,7 @@ CLAIM = Claim(
         "With every score every seed is above every seed without attention.",
         "모든 점수 함수에서 모든 시드가 어텐션이 없는 모든 시드보다 높다.",
     ),
-    12,
+    7,
     (
         Chart("right", Words("symbols right, %", "맞은 기호, %")),
         Chart("milliseconds", Words("milliseconds", "밀리초")),
