@@ -3,6 +3,7 @@
 import html
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -160,6 +161,17 @@ def test_a_page_says_whose_pairs_it_is_about(tmp_path):
     assert "Random letters" not in drawn
     assert "saccade lab bottleneck --data mine &lt;b&gt;.tsv --minutes 7.5" in drawn
     assert "어텐션 없음" in page(claim, record, "ko")
+
+
+def test_too_little_was_learned_from_somebody_s_pairs(tmp_path):
+    pairs, said = tmp_path / "mine.tsv", []
+    pairs.write_text("a\tb\n", encoding="utf-8")
+    figures = [
+        {"arm": arm, "seed": 0, "length": x, "right": 3.0} for arm in ("attention", "no attention") for x in (5, 9)
+    ]
+    claim = replace(claim_of("bottleneck"), measure=lambda bench: figures)
+    run_claim(claim, Bench(tmp_path / "lab", data=pairs, say=said.append))
+    assert said == ["no model got beyond 3.0: give them more --minutes before you believe the verdict"]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,7 @@ def test_what_stands_beside(service):
     assert "/v1/translate" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert service.get("/nothing").json()["error"]["code"] == "not_found"
+    assert service.head("/healthz").status_code == 200
     assert service.post("/v1/caption", content=b"x").status_code == 404  # no model here reads pictures
 
 

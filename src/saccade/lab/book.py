@@ -21,7 +21,7 @@ import torch
 
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
-from saccade.lab.claim import Chart, Claim, Figure, Verdict
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
@@ -31,6 +31,7 @@ NAMES = (
     "bottleneck", "scores", "order", "direction", "alignment", "captions", "scaling", "norms", "positions", "mask",
     "heads", "cost", "bridge", "dictionary",
 )  # fmt: skip
+LITTLE = 10.0  # BLEU, or percent, below which nothing was learned from somebody's pairs
 LEAST = 0.3  # share of its usual time that a claim needs at least
 
 
@@ -59,7 +60,11 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
     if minutes is not None or bench.data is not None:
         bench = bench.within(minutes or claim.minutes, claim.minutes)
     bench.folder.mkdir(parents=True, exist_ok=True)
-    return publish(claim, bench, claim.measure(replace(bench, mark=_mark(claim.name))))
+    figures = claim.measure(replace(bench, mark=_mark(claim.name)))
+    best = max(values(figures, "right"), default=0.0)
+    if bench.data is not None and best < LITTLE:
+        bench.say(f"no model got beyond {best:.1f}: give them more --minutes before you believe the verdict")
+    return publish(claim, bench, figures)
 
 
 def _mark(name: str) -> str:

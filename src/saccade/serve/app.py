@@ -222,6 +222,7 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
     async def published() -> dict[str, Any]:
         return {name: getattr(limits, name) for name in limits.__slots__}
 
+    @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz", summary="200 when every model is ready, else 503")
     async def healthz(response: Response) -> dict[str, str]:
         ready = all(desk.ready for desk in desks)
