@@ -39,8 +39,6 @@ async def echo(scope, receive, send):
     """Says how long the body was; whatever happens while it reads is its own error, as in a framework."""
     try:
         size = len(await Request(scope, receive).body())
-    except ClientDisconnect:
-        raise
     except Exception:
         size, status = 0, 400
     else:
@@ -87,6 +85,25 @@ def test_an_error_of_ours_is_answered_logged_and_tells_nothing(caplog):
     assert lines[0]["error"] == "RuntimeError"
     assert lines[0]["id"] == lines[1]["id"] == headers[b"x-request-id"].decode()
     assert "what a client wrote" not in caplog.text
+
+
+def test_who_leaves_while_the_body_comes_is_no_error_of_ours(caplog):
+    async def leaves(scope, receive, send):
+        raise ClientDisconnect
+
+    async def send(message):
+        raise AssertionError("nobody is there")
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/translate",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    with caplog.at_level(logging.INFO, "saccade.serve"):
+        asyncio.run(Guard(leaves, LIMITS, ["localhost"], None, Meters([]))(scope, None, send))
+    assert [json.loads(record.getMessage())["status"] for record in caplog.records] == [499]
 
 
 def test_a_client_learns_no_path(tmp_path):

@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.serve import libre
@@ -94,6 +95,8 @@ class Guard:
                 raise body.refused
         except Refused as refused:
             await _refusal(refused, path)(scope, receive, sending)
+        except ClientDisconnect:
+            status = status or 499  # who has left needs no answer
         except Exception as error:
             where = [
                 f"{f.filename.rpartition('/')[2]}:{f.lineno} {f.name}"
