@@ -11,7 +11,7 @@ import saccade
 from saccade.data import TASKS
 from saccade.evaluate import against, of_outputs
 from saccade.metrics import bleu_of, bleu_parts, paired
-from saccade.see.chart import Series, chart
+from saccade.see.chart import Series, bars, chart
 
 
 def run(*arguments, **options):
@@ -140,4 +140,5 @@ def test_other_systems_may_write_a_line_for_each_pair():
 
 def test_a_chart_of_nothing_and_of_one_point():
     assert chart([], "x", "y") == ""
+    assert "<rect" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")
     assert "<polyline" in chart([Series("a", [1], [2], [1], [3])], "x", "y")

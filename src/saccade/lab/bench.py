@@ -21,6 +21,7 @@ from saccade.data import Pair, read_pairs
 from saccade.evaluate import Report, evaluate
 from saccade.lab.claim import Figure
 from saccade.search import Options, Translator
+from saccade.see.prediction import write_whole
 
 Settings = dict[str, dict[str, Any]]
 SEEDS = (0, 1, 2)
@@ -194,11 +195,8 @@ def _alone() -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """All of it or nothing, though several write the same at once."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, suffix=".part", delete=False, encoding="utf-8") as beside:
-        beside.write(text)
-    Path(beside.name).replace(file)
+    write_whole(file, text.encode())
 
 
 def _line(text: str) -> str:

@@ -26,6 +26,7 @@ from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.page import whole
+from saccade.see.prediction import write_whole
 
 NAMES = (
     "bottleneck", "scores", "order", "direction", "alignment", "captions", "scaling", "norms", "positions", "mask",
@@ -286,6 +287,4 @@ def _with_pairs() -> list[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    beside = path.with_name(path.name + ".part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
+    write_whole(path, text.encode())

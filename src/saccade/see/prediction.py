@@ -356,8 +356,8 @@ def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """All of a file, or nothing of it."""
-    beside = path.with_name(path.name + ".part")
+    """All of a file, or nothing of it, though several processes write the same at once."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(content)
         beside.replace(path)

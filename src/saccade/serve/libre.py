@@ -84,9 +84,7 @@ def add(
             listed = [[a["text"] for a in answer.get("alternatives", [])] for answer in answers]
             told["alternatives"] = listed if several else listed[0]
         if cut := [i for i, answer in enumerate(answers) if answer["cut_source"] or answer["cut_output"]]:
-            told["cut"] = (
-                cut  # theirs has no such field, and its clients leave it; which texts or outputs were cut short
-            )
+            told["cut"] = cut  # those cut short; LibreTranslate has no such field, and its clients leave it
         return {"translatedText": written if several else written[0], **told}
 
     @app.post("/detect", tags=["LibreTranslate"], summary="q, as JSON or a form: the languages it may be in, by script")
