@@ -419,6 +419,19 @@ def test_a_service_that_is_gone_or_still_loading_is_said_to_be(service, browser)
     tab.context.close()
 
 
+def test_a_model_that_fails_after_another_is_ready_is_said_to_have_failed(service, browser):
+    tab = browser.new_context(locale="en-US").new_page()
+    more = {"name": "more", "ready": True, "unfit": None, "reads": "text"}
+    answers = [[{"name": "letters", "ready": False, "unfit": why}, more] for why in (None, None, "torn")]
+    tab.route(
+        "**/v1/models", lambda route: route.fulfill(json={"models": answers.pop(0) if len(answers) > 1 else answers[0]})
+    )
+    tab.goto(service)
+    expect(tab.locator("#model")).to_have_value("more")
+    expect(tab.locator("#model option").first).to_contain_text("cannot be loaded")
+    tab.context.close()
+
+
 def test_a_model_that_cannot_be_loaded_is_said_to_be_and_the_other_answers(letters, tmp_path, browser):
     broken = tmp_path / "broken"
     shutil.copytree(letters, broken)

@@ -213,9 +213,10 @@ const label = () => {
   chosen().forEach((panel) => { panel.part("whose").textContent = chosen().length > 1 ? `${say("output")} · ${panel.model}` : say("output"); });
 };
 
+const standing = () => models.map((m) => `${m.name} ${m.ready} ${m.unfit}`).join();
 const begin = async () => {
   try {
-    const before = models.filter((m) => m.ready).length, linked = new URLSearchParams(location.hash.slice(1));
+    const before = standing(), linked = new URLSearchParams(location.hash.slice(1));
     ({ models } = await ask("/v1/models"));
     limits = await ask("/v1/limits");
     $("key").hidden = true;
@@ -228,7 +229,7 @@ const begin = async () => {
       return;
     }
     if (!restored) restore();
-    else if (ready.length !== before) choose($("model").value, $("beside").value);
+    else if (standing() !== before) choose($("model").value, $("beside").value);
   } catch (error) {
     wrong(error);
     if (!error.told) setTimeout(begin, AGAIN);
