@@ -9,6 +9,7 @@ from saccade.config import RunConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
+from saccade.train import start
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -100,3 +101,22 @@ def test_what_is_asked_for_fits_what_is_picked(asked, pictures):
     picked = automatic(Amount(20_000, 200_000, False, minutes=10, pictures=pictures), asked, "bahdanau")
     settings = {"model": {**picked.settings["model"], **asked}, "train": picked.settings["train"]}
     assert RunConfig.read(settings).model.family == "bahdanau"
+
+
+def test_what_was_asked_for_is_said_beside_the_choices(tmp_path):
+    heard = []
+    own = {
+        "model": {"width": 24, "dropout": 0.3},
+        "train": {"steps": 50, "batch_tokens": 600},
+        "target": {"form": "NFD"},
+    }
+    start(tmp_path / "run", {"data": {"train": ["copy"], "dev": ["copy"]}, **own}, say=heard.append)
+    said = {line.split(":")[0]: line for line in heard}
+    assert said["model"].endswith(", width=24, dropout=0.3, batch_tokens=600")
+    assert said["target"].endswith(", form=NFD")
+    assert "form" not in said["source"]
+
+
+def test_batches_that_were_asked_for_count_as_so_many_epochs():
+    usual, larger = (Amount(10_000, 100_000, True, steps=1000, batch_tokens=n) for n in (None, 4000))
+    assert (usual.passes(1000), larger.passes(1000)) == (5, 20)

@@ -71,13 +71,14 @@ class Amount:
     epochs: float | None = None
     steps: int | None = None
     pictures: bool = False  # in place of a text as the source
+    batch_tokens: int | None = None  # if they were asked for
 
-    def passes(self, batch_tokens: int) -> float:
-        """About how often every pair will be seen."""
+    def passes(self, usual: int) -> float:
+        """About how often every pair will be seen, in batches of so many tokens unless others were asked for."""
         if self.epochs is not None:
             return self.epochs
         speed = READING if self.spelt and self.pictures else SPEED[self.spelt]
-        seen = self.steps * batch_tokens / 2 if self.steps else 60 * (self.minutes or 0) * speed
+        seen = self.steps * (self.batch_tokens or usual) / 2 if self.steps else 60 * (self.minutes or 0) * speed
         return seen / max(1, self.tokens)
 
 

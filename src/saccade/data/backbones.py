@@ -45,7 +45,8 @@ class Backbone:
     def __call__(self, pixels: NDArray[np.uint8]) -> Features:
         mean, deviation = (torch.tensor(v).view(3, 1, 1) for v in (self.mean, self.deviation))
         seen: list[Tensor] = []
-        for some in torch.from_numpy(pixels).split(AT_ONCE):
+        for start in range(0, len(pixels), AT_ONCE):
+            some = torch.from_numpy(pixels[start : start + AT_ONCE])
             x = (some.permute(0, 3, 1, 2).float() / 255 - mean) / deviation
             seen.append(self.see(x.contiguous(memory_format=torch.channels_last)).permute(0, 2, 3, 1).half())
         return torch.cat(seen).contiguous().numpy()

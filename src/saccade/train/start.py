@@ -153,16 +153,19 @@ def _chosen(
         if "size" in asked.get(side, {}) and kind in ("characters", "symbols"):
             raise ValueError(f"{side}.size: is for words, bpe and unigram, but the {side} is {kind}")
         if "kind" not in asked.setdefault(side, {}):
-            asked[side] = {**choice.config.model_dump(), **asked[side]}
-            say(f"{side}: {choice.config.kind} ({choice.why})")
+            chosen, own = choice.config.model_dump(), asked[side]
+            asked[side] = {**chosen, **own}
+            say(f"{side}: {choice.config.kind} ({choice.why}){_instead(chosen, own)}")
     spelt = any(asked[side]["kind"] in ("characters", "symbols") for side in texts)
     model, train = asked.setdefault("model", {}), asked.setdefault("train", {})
     if not set(LENGTHS) & set(train):
         train["minutes"] = MINUTES
     lengths = {name: train[name] for name in LENGTHS if name in train}
     tokens = _about_tokens(texts["target"], asked["target"]["kind"]) * count // max(1, len(texts["target"]))
-    picked = automatic(Amount(count, tokens, spelt, **lengths, pictures=seen), model, model.get("family"), preset)
-    say(f"model: {picked.family}, {picked.preset} ({picked.why})")
+    amount = Amount(count, tokens, spelt, **lengths, pictures=seen, batch_tokens=train.get("batch_tokens"))
+    picked = automatic(amount, model, model.get("family"), preset)
+    others = "".join(_instead(picked.settings[part], own) for part, own in (("model", model), ("train", train)))
+    say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
     config = RunConfig.read(asked, "settings")
@@ -183,6 +186,11 @@ def _chosen(
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
+
+
+def _instead(chosen: dict[str, Any], own: dict[str, Any]) -> str:
+    """Which of the automatic choices somebody knew better."""
+    return "".join(f", {name}={own[name]}" for name in own if name in chosen and own[name] != chosen[name])
 
 
 def _ordered(
