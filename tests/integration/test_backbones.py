@@ -1,5 +1,8 @@
 """Networks that learned to see elsewhere: loaded, never unpickled, asked once for each picture."""
 
+import io
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -154,3 +157,36 @@ def test_efficientnet_lite_knows_what_is_in_a_picture(tmp_path):
     assert np.isfinite(found).all()
     assert found.std() > 0.05
     assert (tmp_path / "cache" / "efficientnet_lite0-1" / "model.safetensors").exists()
+
+
+def test_a_run_finds_its_backbone_from_anywhere_and_notices_other_weights(resnet, album, tmp_path, monkeypatch):
+    eyes = tmp_path / "eyes"
+    shutil.copytree(resnet, eyes)
+    monkeypatch.chdir(tmp_path)
+    settings = {"image": {"backbone": "eyes"}, "model": {"width": 16}, "train": {"steps": 2}}
+    saccade.train("album", "run", settings=settings, quiet=True)
+    monkeypatch.chdir("/")
+    load_backbone.cache_clear()
+    assert saccade.load(tmp_path / "run")(str(album / "1.png")).grid is not None
+    torch.manual_seed(1)
+    config = transformers.ResNetConfig.from_pretrained(eyes)
+    transformers.ResNetModel(config).save_pretrained(eyes)
+    load_backbone.cache_clear()
+    with pytest.raises(ValueError, match=r"image.backbone: .*eyes has changed"):
+        saccade.load(tmp_path / "run")
+    shutil.rmtree(eyes)
+    load_backbone.cache_clear()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(ValueError, match=r"image.backbone: .*eyes: cannot be loaded"):
+        saccade.load(tmp_path / "run")
+
+
+def test_no_code_of_others_runs(tmp_path, capsys, monkeypatch):
+    (tmp_path / "config.json").write_text(
+        '{"auto_map": {"AutoConfig": "own.Own", "AutoModel": "own.Own"}, "model_type": "own"}'
+    )
+    (tmp_path / "own.py").write_text("print('it runs')")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        load_backbone(str(tmp_path))
+    assert "it runs" not in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import struct
 
 import numpy as np
@@ -51,6 +52,25 @@ class TestOpening:
         assert pixels.min() == 0
         assert pixels.max() == 255
         assert 120 < pixels[0, 20, 0] < 136
+
+    @pytest.mark.parametrize("ending", ["png", "tiff", "pgm"])
+    def test_a_dark_picture_of_sixteen_bits_is_dark(self, tmp_path, ending):
+        deep = Image.fromarray(np.array([[0, 200], [256, 600]], np.uint16))
+        found = np.asarray(open_picture(saved(tmp_path / f"a.{ending}", deep)))[:, :, 0]
+        assert found.tolist() == [[0, 0], [1, 2]]
+
+    @pytest.mark.parametrize(
+        ("lightest", "kind"), [(1, np.float32), (255, np.float32), (65535, np.int32), (2**30, np.int32)]
+    )
+    def test_what_is_white_in_a_tiff_of_32_bits_is_seen_from_its_lightest_place(self, tmp_path, lightest, kind):
+        numbers = Image.fromarray(np.array([[0, lightest / 2, lightest]]).astype(kind))
+        found = np.asarray(open_picture(saved(tmp_path / "a.tiff", numbers)))[0, :, 0]
+        assert np.abs(found.astype(int) - [0, 127, 255]).max() <= 1
+
+    def test_every_message_names_its_file(self, tmp_path):
+        (tmp_path / "a.ppm").write_text("P3 x y 255 1 2 3")
+        with pytest.raises(ValueError, match=r"a\.ppm: cannot be read"):
+            open_picture(tmp_path / "a.ppm")
 
     def test_an_animation_shows_its_first_frame(self, tmp_path):
         frames = [Image.new("RGB", (8, 8), c) for c in ("red", "blue")]
@@ -264,6 +284,32 @@ class TestAlbums:
         assert train.isdisjoint(dev)
         assert len(train | dev) == 40
 
+    def test_the_same_pictures_elsewhere_are_not_decoded_again(self, folder):
+        (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\n")
+        copied = shutil.copytree(folder, folder.parent / "copied")
+        sources = [
+            [str(f) for f in (there / "images" / "one.jpg", there / "images" / "three.png")]
+            for there in (folder, copied)
+        ]
+        first, second = (load_pictures(names, Frame(16, 16), open_picture, file_key)[0] for names in sources)
+        assert len(list(room.cache_folder().iterdir())) == 1
+        assert list(second.places) == sources[1]
+        np.testing.assert_array_equal(first.pixels, second.pixels)
+
+    def test_a_torn_cache_is_named(self, folder):
+        load_pictures([str(folder / "images" / "one.jpg")], Frame(16, 16), open_picture, file_key)
+        kept = next(room.cache_folder().iterdir())
+        (kept / "pixels.npy").write_bytes((kept / "pixels.npy").read_bytes()[:-50])
+        with pytest.raises(ValueError, match=f"{kept.name}: is damaged .*remove it"):
+            load_pictures([str(folder / "images" / "one.jpg")], Frame(16, 16), open_picture, file_key)
+
+    def test_who_is_strict_wants_every_picture(self, folder):
+        (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nbad.jpg\tx\n")
+        (folder / "bad.jpg").write_text("no picture")
+        material = gather(Source([str(folder)], strict=True), None)
+        with pytest.raises(ValueError, match=r"bad.jpg: is no picture .*leave out --strict"):
+            material.look(Frame(16, 16))
+
     def test_a_broken_picture_is_left_out_and_counted(self, folder):
         (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\nbad.jpg\tx\n")
         (folder / "bad.jpg").write_text("no picture")
@@ -319,6 +365,76 @@ class TestAlbums:
         found, skipped = self.pairs(folder)
         assert found == [("two.jpg", "a dog")]
         assert len(skipped) == 2
+
+    @pytest.mark.parametrize("table", ["captions.txt", "captions.csv"])
+    def test_lists_of_parts_go_with_any_table(self, folder, table):
+        (folder / table).write_text(
+            "image,caption\none.jpg,a cat\ntwo.jpg,a dog\nthree.jpg,a bird\ngone.jpg,in no list\n"
+        )
+        for part, name in (("train", "one.jpg"), ("dev", "two.jpg"), ("test", "three.jpg")):
+            (folder / f"Flickr_8k.{part}Images.txt").write_bytes(name.encode() + b"\n\xff.jpg\n")
+        assert self.pairs(folder) == ([("one.jpg", "a cat")], [])
+        assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "Filename,Caption\none.jpg,a cat\ntwo.jpg,a dog\n",
+            '"image","comment","caption"\none.jpg,1,a cat\ntwo.jpg,2,a dog\n',
+            "split,file_name,text\ntrain,one.jpg,a cat\ntrain,two.jpg,a dog\nval,three.png,a bird\n",
+        ],
+    )
+    def test_columns_by_their_names(self, folder, content):
+        (folder / "captions.csv").write_text(content)
+        assert self.pairs(folder) == ([("one.jpg", "a cat"), ("two.jpg", "a dog")], [])
+        if "split" in content:
+            assert self.pairs(folder, "dev") == ([("three.png", "a bird")], [])
+
+    def test_keys_of_other_people(self, folder):
+        lines = [{"file_name": "one.jpg", "text": "a cat", "split": "train"}, {"file_name": "two.jpg", "text": "x"}]
+        (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert skipped[0].endswith(":2: expected text under 'split'")
+
+    def test_names_that_no_file_can_have(self, folder):
+        (folder / "captions.tsv").write_text(f"one.jpg\ta cat\nx\0y.png\ta\n{'n' * 5000}\tb\n")
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert len(skipped) == 2
+        assert all(len(s) < 300 and "\0" not in s for s in skipped)
+
+    def test_missing_pictures_are_counted_together(self, folder):
+        (folder / "captions.tsv").write_text("one.jpg\ta cat\n" + "".join(f"gone{i}.jpg\tx\n" for i in range(300)))
+        material = gather(Source([str(folder)]), Source([str(folder)]))
+        assert [line.count("gone") for line in material.skipped.report()] == [3]
+        assert material.skipped.report()[0].startswith("skipped 600 lines: no such picture")
+
+    def test_json_with_records_of_all_kinds(self, folder):
+        notes = [{"image_id": 0}, "x", {"image_id": 0, "caption": "a cat"}]
+        told = {"images": [{"id": 0, "file_name": "one.jpg"}, 7], "annotations": notes}
+        (folder / "x.json").write_text(json.dumps(told))
+        assert self.pairs(folder)[0] == [("one.jpg", "a cat")]
+        images = [{"filename": "one.jpg", "sentences": [{"raw": "a cat"}, {}]}, {"filename": "two.jpg"}]
+        (folder / "x.json").write_text(json.dumps({"images": images}))
+        found, skipped = self.pairs(folder)
+        assert (found, len(skipped)) == ([("one.jpg", "a cat")], 2)
+        (folder / "x.json").write_text('{"images": [' + "[" * 100_000)
+        with pytest.raises(ValueError, match="neither COCO captions nor Karpathy's splits"):
+            list(Album(folder / "x.json").stream("train"))
+
+    def test_a_file_of_coco_in_its_own_place(self, folder):
+        told = {"images": [{"id": 0, "file_name": "one.jpg"}], "annotations": [{"image_id": 0, "caption": "a cat"}]}
+        (folder / "annotations").mkdir()
+        (folder / "annotations" / "captions_train2017.json").write_text(json.dumps(told))
+        assert self.pairs(folder / "annotations" / "captions_train2017.json")[0] == [("one.jpg", "a cat")]
+
+    def test_links_lead_to_their_pictures(self, folder):
+        (folder / "links").symlink_to(folder / "images", target_is_directory=True)
+        (folder / "images" / "back").symlink_to(folder, target_is_directory=True)
+        (folder / "link.jpg").symlink_to(folder / "images" / "one.jpg")
+        (folder / "captions.tsv").write_text("link.jpg\ta cat\nlinks/two.jpg\ta dog\n")
+        assert self.pairs(folder)[0] == [("link.jpg", "a cat"), ("two.jpg", "a dog")]
 
     def test_pairs_of_text_that_speak_of_images_are_text(self, tmp_path):
         path = tmp_path / "a.json"

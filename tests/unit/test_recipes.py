@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from saccade.config import RunConfig
 from saccade.config.manual import manual
@@ -120,3 +121,45 @@ def test_what_was_asked_for_is_said_beside_the_choices(tmp_path):
 def test_batches_that_were_asked_for_count_as_so_many_epochs():
     usual, larger = (Amount(10_000, 100_000, True, steps=1000, batch_tokens=n) for n in (None, 4000))
     assert (usual.passes(1000), larger.passes(1000)) == (5, 20)
+
+
+class TestFrames:
+    @pytest.fixture
+    def album(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("SACCADE_CACHE", str(tmp_path / "cache"))
+        folder = tmp_path / "album"
+        folder.mkdir()
+        for i in range(4):
+            Image.new("RGB", (150, 32), (50 * i, 0, 0)).save(folder / f"{i}.png")
+        return folder
+
+    def started(self, album, said="a wall of one colour, seen on the {}", **image):
+        (album / "captions.tsv").write_text("".join(f"{i}.png\t{said.format(i)}\n" for i in range(4)))
+        heard = []
+        own = {"image": {"channels": 16, **image}, "model": {"width": 16}, "train": {"steps": 1}}
+        run, _ = start(album.parent / "run", {"data": {"train": [str(album)], "dev": []}, **own}, say=heard.append)
+        return run.config.image, heard
+
+    @pytest.mark.parametrize(
+        ("asked", "found"), [({"height": 16}, (16, 80)), ({"width": 80}, (24, 80)), ({}, (32, 152))]
+    )
+    def test_one_side_decides_the_other(self, album, asked, found):
+        image, _ = self.started(album, **asked)
+        assert (image.height, image.width) == found
+
+    @pytest.mark.parametrize("said", ["a wall on the left", "벽이 왼쪽에 있다 하나", "{}{}4{}"])
+    def test_what_a_mirror_makes_untrue_is_not_mirrored(self, album, said):
+        with pytest.raises(ValueError, match=r"image.flip: .*(left from right|in a mirror)"):
+            self.started(album, said.replace("{}{}4{}", "{0}{0}4{0}"), flip=True)
+        assert not (album.parent / "run").exists()
+
+    def test_who_mirrors_what_may_be_mirrored_is_not_bothered(self, album):
+        _, heard = self.started(album, flip=True)
+        assert not [line for line in heard if "flip" in line]
+
+    def test_pictures_that_cannot_be_read_leave_no_run_behind(self, album):
+        for file in album.glob("*.png"):
+            file.write_text("no picture")
+        with pytest.raises(ValueError, match="no picture can be read"):
+            self.started(album, height=32, width=32)
+        assert not (album.parent / "run").exists()

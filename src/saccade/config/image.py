@@ -26,6 +26,9 @@ class ImageConfig(Config):
         description="The pretrained network, which stays as it is: efficientnet_lite0, or a folder or a name of the "
         "hub that transformers can load.",
     )
+    weights: str | None = Field(
+        None, description="A fingerprint of the backbone's weights, which training notes: others are refused."
+    )
     stride: PositiveInt = Field(
         8, description="Pixels, both ways, of one cell of the grid that is looked at: 4, 8 or 16, or the backbone's."
     )

@@ -6,6 +6,7 @@ or from the hub and that ends in a grid: CNNs, and vision Transformers, of which
 
 import hashlib
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -83,12 +84,14 @@ def _from_transformers(name: str) -> Backbone:
     try:
         from transformers import AutoModel  # noqa: PLC0415  (an extra)
         from transformers.image_processing_utils import BaseImageProcessor  # noqa: PLC0415
-        from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
+        from transformers.utils.logging import disable_progress_bar, set_verbosity_error  # noqa: PLC0415
     except ImportError:
         raise ValueError(f"image.backbone: {name} needs transformers: {EXTRA}") from None
     disable_progress_bar()  # type: ignore[no-untyped-call]
+    set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # who cannot be reached is said once, below
     try:
-        network = AutoModel.from_pretrained(name, use_safetensors=True).eval()
+        network = AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
     except Exception as error:  # it has many words for one thing
         said = " ".join(str(error).split())[:200]
         raise ValueError(f"image.backbone: {name}: cannot be loaded ({said})") from None

@@ -1,14 +1,18 @@
 """Readers of pictures with captions: what is in a folder, or in a JSON file, decides what it is.
 
-captions.tsv .csv .jsonl       two columns, or the keys image and caption; also captions.txt, as Flickr8k has it
-Flickr8k.token.txt             name.jpg#0 TAB caption, with Flickr_8k.trainImages.txt and so on
+captions.tsv .csv .jsonl       two columns, or columns or keys named image, caption and, perhaps, split
+captions.txt                   the same, as Flickr8k has it today
+Flickr8k.token.txt             name.jpg#0 TAB caption, as it had it before
 COCO                           JSON files with images and annotations: captions_train2017.json and so on
 Karpathy's splits              a JSON file with images, their sentences and their split
 
-The source of a pair is the path of its picture. Where parts are named (train, dev, test), they are kept.
+The source of a pair is the path of its picture. Where parts are named (train, dev, test), they are kept: by what is
+said above, or by lists of pictures (Flickr_8k.trainImages.txt and so on).
 """
 
+import csv
 import json
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -19,7 +23,10 @@ from saccade.data.pairs import Pair, Skipped
 from saccade.data.readers import stream_rows
 
 TABLES = ("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt")
-FLICKR = "Flickr8k.token.txt"
+FLICKR, LISTS = "Flickr8k.token.txt", "Flickr_8k.*Images.txt"
+NAMED = ("image", "file_name", "filename", "file", "picture")  # what a column of pictures is called
+SAID = ("caption", "text", "sentence")
+PARTED = ("split", "part")
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 PARTS = {"train": "train", "restval": "train", "val": "dev", "dev": "dev", "test": "test"}
 
@@ -40,6 +47,8 @@ class Album:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.folder = path if path.is_dir() else path.parent
+        if path.is_file() and self.folder.name == "annotations":
+            self.folder = self.folder.parent  # COCO's pictures are beside the folder of what is said of them
 
     @staticmethod
     def is_one(path: Path) -> bool:
@@ -57,16 +66,16 @@ class Album:
         wanted = part if any(c.part for c in self._all) else None
         any_pair, first = False, None
         for line, name, caption, own, why in self._all:
-            if wanted is not None and own != wanted:
+            if wanted is not None and own != wanted and not (why and own is None and wanted == "train"):
                 continue
             picture = None if why else self._find(name)
             text = " ".join(caption.split())
-            why = why or (None if picture else f"no such picture: {name}" if name else "no picture named")  # noqa: PLW2901
+            why = why or (None if picture else "no such picture" if name else "no picture named")  # noqa: PLW2901
             if why is None and text:
                 any_pair = True
                 yield Pair(str(picture), text)
                 continue
-            skipped = Skipped(str(self.listing), line, why or "empty caption")
+            skipped = Skipped(str(self.listing), line, why or "empty caption", name)
             if strict:
                 raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
             first = first or skipped
@@ -112,55 +121,84 @@ class Album:
         return list(self._table())
 
     def _table(self) -> Iterator[Captioned]:
-        keys = ("image", "caption")
-        with self.listing.open(encoding="utf-8-sig", errors="replace") as file:
-            start = file.readline()
-        named = self.listing.suffix.lower() == ".jsonl" or all(k in re.split(r"[,\t]", start.strip()) for k in keys)
-        for line, sides in stream_rows(self.listing, keys if named else None):
+        for line, sides in stream_rows(self.listing, self._columns()):
             if isinstance(sides, str):
                 yield Captioned(line, "", "", why=sides)
-            else:
-                yield Captioned(line, sides[0].strip(), sides[1])
+                continue
+            name, caption, *split = sides
+            known = PARTS.get(split[0].strip().lower(), "") if split else self._part(name.strip())
+            if known is not None:
+                yield Captioned(line, name.strip(), caption, known or None)
+
+    def _columns(self) -> tuple[str, ...] | None:
+        """What the columns of pictures, captions and parts are called, if they have names."""
+        with self.listing.open(encoding="utf-8-sig", errors="replace") as file:
+            start = file.readline()
+        if self.listing.suffix.lower() == ".jsonl":
+            try:
+                names = list(json.loads(start))
+            except (ValueError, TypeError, RecursionError):
+                names = [NAMED[0], SAID[0]]
+        else:
+            cells = next(csv.reader([start], delimiter="\t" if "\t" in start else ","), [])
+            names = [cell.strip().lower() for cell in cells]
+        found = [next((k for k in keys if k in names), None) for keys in (NAMED, SAID, PARTED)]
+        return tuple(name for name in found if name) if all(found[:2]) else None
 
     def _flickr(self) -> Iterator[Captioned]:
-        parts: dict[str, str | None] = {}
-        for file in sorted(self.folder.glob("Flickr_8k.*Images.txt")):
-            part = PARTS.get(file.name.split(".")[1].removesuffix("Images"))
-            parts |= dict.fromkeys(file.read_text(encoding="utf-8").split(), part)
         for number, line in enumerate(self.listing.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             name, _, caption = line.partition("\t")
             name = name.partition("#")[0]
-            if not parts or name in parts:
-                yield Captioned(number, name, caption, parts.get(name))
+            if (part := self._part(name)) is not None:
+                yield Captioned(number, name, caption, part or None)
+
+    def _part(self, name: str) -> str | None:
+        """In which list a picture stands: "" if there are no lists, None if it stands in none of them."""
+        return self._lists.get(name) if self._lists else ""
+
+    @cached_property
+    def _lists(self) -> dict[str, str]:
+        parts: dict[str, str] = {}
+        for file in sorted(self.folder.glob(LISTS)):
+            part = PARTS.get(file.name.split(".")[1].removesuffix("Images"))
+            if part is not None:
+                parts |= dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").split(), part)
+        return parts
 
     def _json(self, file: Path) -> Iterator[Captioned]:
         words = re.split(r"[^a-z]+", file.stem.lower())
         part = next((PARTS[word] for word in words if word in PARTS), None) if len(self.listings) > 1 else None
         try:
             found = json.loads(file.read_text(encoding="utf-8"))
-            images: list[dict[str, Any]] = found["images"]
+            images: list[Any] = list(found["images"])
             if "annotations" in found:
-                names = {image["id"]: image["file_name"] for image in images}
+                names = {_of(image, "id"): _of(image, "file_name") for image in images}
                 for number, note in enumerate(found["annotations"], 1):
-                    yield _captioned(number, names.get(note["image_id"]), note["caption"], part)
+                    yield _captioned(number, names.get(_of(note, "image_id")), _of(note, "caption"), part)
                 return
+            if not any(_of(image, "sentences") for image in images):
+                raise KeyError("sentences")
             for number, image in enumerate(images, 1):
-                name = "/".join(filter(None, (image.get("filepath"), image["filename"])))
-                for sentence in image["sentences"]:
-                    said = sentence.get("raw") or " ".join(sentence["tokens"])
-                    yield _captioned(number, name, said, PARTS.get(image.get("split", "")))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+                name = "/".join(filter(None, (_of(image, "filepath"), _of(image, "filename"))))
+                for sentence in _of(image, "sentences") or [None]:
+                    said = _of(sentence, "raw") or " ".join(_of(sentence, "tokens") or []) or None
+                    yield _captioned(number, name, said, PARTS.get(_of(image, "split") or ""))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"{type(error).__name__} {error}"
-            raise ValueError(f"{file}: neither COCO captions nor Karpathy's splits: {what}") from None
+            raise ValueError(f"{file}: neither COCO captions nor Karpathy's splits: {what[:200]}") from None
 
     def _find(self, name: str) -> Path | None:
         """The picture: at that place in the folder or, named alone, the only one so named in the folders under it.
 
         A picture that was saved in another format may have another ending.
         """
-        direct = (self.folder / name).resolve()
-        if name and direct.is_file() and direct.is_relative_to(self.folder.resolve()):
-            return direct
+        top = self.folder.absolute()
+        direct = Path(os.path.normpath(top / name))
+        try:
+            if name and direct.is_relative_to(top) and direct.is_file():
+                return direct
+        except (OSError, ValueError):
+            return None  # no file has such a name
         if not name or len(Path(name).parts) > 1:
             return None
         found = self._files.get(name) or self._files.get(Path(name).stem) or []
@@ -170,14 +208,30 @@ class Album:
     def _files(self) -> dict[str, list[Path]]:
         """By their names, and by their names without the ending."""
         files: dict[str, list[Path]] = {}
-        for path in sorted(self.folder.rglob("*")):
-            if path.suffix.lower() in PICTURES:
-                for name in (path.name, path.stem):
-                    files.setdefault(name, []).append(path.resolve())
+        for path in pictures_in(self.folder):
+            for name in (path.name, path.stem):
+                files.setdefault(name, []).append(path)
         return files
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """Every picture in a folder and in those under it, links followed, in the order of their names."""
+    found, been = [], set()
+    for top, folders, names in os.walk(folder.absolute(), followlinks=True):
+        if (real := os.path.realpath(top)) in been:  # a link that leads back
+            folders.clear()
+            continue
+        been.add(real)
+        found += [Path(top, name) for name in names if Path(name).suffix.lower() in PICTURES]
+    return sorted(found)
+
+
+def _of(record: object, key: str) -> Any:
+    """What a record that somebody else wrote says under a key, if it is one."""
+    return record.get(key) if isinstance(record, dict) else None
 
 
 def _captioned(line: int, name: object, caption: object, part: str | None) -> Captioned:
     if isinstance(name, str) and isinstance(caption, str):
         return Captioned(line, name, caption, part)
-    return Captioned(line, "", "", part, f"expected a picture's name and its caption, found {name!r} and {caption!r}")
+    return Captioned(line, "", "", part, "expected a picture's name and its caption")

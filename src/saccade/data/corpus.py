@@ -79,6 +79,7 @@ class Material:
     leaked: int = 0  # sources of a given dev file that stand in train too
     share: float = 0.0  # of sources, by their hash, that is held back
     content: str = ""  # a hash of everything
+    pictures: Pictures | None = None  # those to learn from, once they were looked at
 
     def __iter__(self) -> Iterator[Pair]:
         """Every pair to learn from."""
@@ -90,22 +91,28 @@ class Material:
     def examples(self, source: Tokeniser | Frame, target: Tokeniser) -> Examples:
         """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`."""
         if isinstance(source, Frame):
-            self.dev, _ = self._readable(self.dev, source)
-            self.sample, pictures = self._readable(self.sample, source)
-            if not self.dev and len({p.source for p in self.sample}) > 1:
-                self.sample, self.dev = split(self.sample, DEV_SHARE, DEV_MOST)  # what was held back is of no use
-            self.count = len(self.sample)
-            if not self.sample or not self.dev:
-                raise ValueError(
-                    f"{self.source.paths[0]}: no picture can be read; the first: {self.skipped.skipped[0]}"
-                )
-            return numbered(self.sample, source, target, pictures)
+            return numbered(self.sample, source, target, self.look(source))
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
         return cached(self, source, target, f"{self.content} {self.share}")
 
+    def look(self, frame: Frame) -> Pictures:
+        """All pictures to learn from, looked up once. What cannot be read is left out, or an error (`strict`)."""
+        if self.pictures is not None:
+            return self.pictures
+        self.dev, _ = self._readable(self.dev, frame)
+        self.sample, self.pictures = self._readable(self.sample, frame)
+        if not self.dev and len({p.source for p in self.sample}) > 1:
+            self.sample, self.dev = split(self.sample, DEV_SHARE, DEV_MOST)  # what was held back is of no use
+        self.count = len(self.sample)
+        if not self.sample or not self.dev:
+            raise ValueError(f"{self.source.paths[0]}: no picture can be read; the first: {self.skipped.skipped[0]}")
+        return self.pictures
+
     def _readable(self, pairs: list[Pair], frame: Frame) -> tuple[list[Pair], Pictures]:
         found, pictures = readable(Corpus(pairs), frame)
+        if found.skipped and self.source.strict:
+            raise ValueError(f"{found.skipped[0]} (leave out --strict to skip such pictures)")
         self.skipped.skipped += found.skipped
         return found.pairs, pictures
 

@@ -5,6 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+MOST_SHOWN = 60  # characters of a name in a message
+
 
 class Pair(NamedTuple):
     """One example: the source, and what should be written for it."""
@@ -19,13 +21,18 @@ class Skipped(NamedTuple):
     file: str
     line: int
     why: str
+    what: str = ""  # is meant, where the line alone does not say it
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.why}"
+        return f"{self.place}: {self.why}{f': {self.shown}' if self.what else ''}"
 
     @property
     def place(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def shown(self) -> str:
+        return repr(f"{self.what[:MOST_SHOWN]}…" if len(self.what) > MOST_SHOWN else self.what)[1:-1]
 
 
 @dataclass(slots=True)
@@ -43,7 +50,7 @@ class Corpus:
             found = [s for s in self.skipped if s.why == why]
             more = "" if count <= examples else ", …"
             kind = "line" if found[0].line else "picture"
-            places = ", ".join(s.place for s in found[:examples])
+            places = ", ".join(f"{s.place} {s.shown}".strip() for s in found[:examples])
             lines.append(f"skipped {count} {kind}{'s' * (count > 1)}: {why} ({places}{more})")
         return lines
 

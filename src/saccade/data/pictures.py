@@ -7,17 +7,18 @@ Where a network learned to see elsewhere, what it makes of a picture is kept bes
 import hashlib
 import io
 import json
+import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from saccade.data.backbones import Features, load_backbone
+from saccade.data.backbones import Backbone, Features, load_backbone
 from saccade.data.cache import cache_folder, make_once
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
@@ -46,21 +47,31 @@ class Frame:
     height: int
     width: int
     backbone: str | None = None  # who looks at them first
+    weights: str | None = None  # which it must have, as a fingerprint
+
+    def eyes(self) -> Backbone | None:
+        """Who looks at them first, as it was when the run learned."""
+        if self.backbone is None:
+            return None
+        found = load_backbone(self.backbone)
+        if self.weights not in (None, found.fingerprint):
+            raise ValueError(f"image.backbone: {self.backbone} has changed: other weights than the run learned with")
+        return found
 
     def fit(self, picture: Image.Image) -> Fitted:
         return self.fit_all([picture])[0]
 
     def fit_all(self, pictures: Sequence[Image.Image]) -> list[Fitted]:
         fitted = [self._scaled(picture) for picture in pictures]
-        if self.backbone is None:
+        if (eyes := self.eyes()) is None:
             return fitted
-        found = load_backbone(self.backbone)(np.stack([f.pixels for f in fitted]))
+        found = eyes(np.stack([f.pixels for f in fitted]))
         return [f._replace(features=x) for f, x in zip(fitted, found, strict=True)]
 
     def key(self) -> list[object]:
         """What tells it from another."""
-        eyes = None if self.backbone is None else load_backbone(self.backbone).fingerprint
-        return [self.height, self.width, FORMATS, *([] if eyes is None else [eyes])]
+        eyes = self.eyes()
+        return [self.height, self.width, FORMATS, *([] if eyes is None else [eyes.fingerprint])]
 
     def _scaled(self, picture: Image.Image) -> Fitted:
         """In its upper left corner."""
@@ -96,12 +107,12 @@ def open_picture(source: str | Path | bytes, most: int | None = None) -> Image.I
             with Image.open(file, formats=FORMATS) as picture:
                 if picture.width * picture.height > most:
                     raise TooLargeError(name, picture.size, most)
-                return _rgb(_upright(picture))
+                return _rgb(_upright(picture), picture.format)
     except UnidentifiedImageError:
         raise ValueError(f"{name}: is no picture ({', '.join(FORMATS)})") from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise ValueError(f"{name}: {error.strerror}") from None
-    except (ValueError, MemoryError):
+    except (TooLargeError, MemoryError):
         raise
     except Exception as error:
         raise ValueError(f"{name}: cannot be read: {' '.join(str(error).split())}") from None
@@ -114,17 +125,27 @@ def _upright(picture: Image.Image) -> Image.Image:
         return picture
 
 
-def _rgb(picture: Image.Image) -> Image.Image:
+def _rgb(picture: Image.Image, kind: str | None) -> Image.Image:
     """Of an animation the first frame, of 16 bits the upper 8, and white behind what is transparent."""
     if picture.mode.startswith("I") or picture.mode == "F":
-        numbers = np.asarray(picture).astype(np.float64)
-        deep = numbers.max(initial=0) > 255
-        picture = Image.fromarray((numbers / (257 if deep else 1)).clip(0, 255).astype(np.uint8))
+        picture = Image.fromarray(_bytes(np.asarray(picture), kind))
     if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
         picture = picture.convert("RGBA")
         behind = Image.new("RGBA", picture.size, "white")
         picture = Image.alpha_composite(behind, picture)
     return picture.convert("RGB")
+
+
+def _bytes(numbers: NDArray[Any], kind: str | None) -> Pixels:
+    """Greys of more than 8 bits. What is white, 16 bits say themselves; of 32, and of fractions, it is guessed from the
+    lightest place: 1, 255, 65535, or that place itself.
+    """
+    if numbers.dtype.itemsize == 2 or kind in ("PNG", "PPM"):  # these have no more than 16, whatever holds them
+        return np.asarray(numbers.clip(0, 65535).astype(np.uint16) >> 8, np.uint8)
+    lightest = float(np.nan_to_num(numbers.max(initial=0)))
+    white = next(w for w in (1.0, 255.0, 65535.0, math.inf) if lightest <= w)
+    white = lightest if white == math.inf else white
+    return np.asarray(np.nan_to_num(numbers.astype(np.float32) * (255 / white)).clip(0, 255), np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,43 +185,44 @@ def load_pictures(
     wanted = list(dict.fromkeys(sources))
     hashed = hashlib.sha256(json.dumps(frame.key()).encode())
     for source in wanted:
-        hashed.update(f"{source}\n".encode("utf-8", "surrogatepass"))
-        hashed.update(key(source))
+        hashed.update(hashlib.sha256(key(source)).digest())
     folder = cache_folder() / f"pictures-{hashed.hexdigest()[:32]}"
     make_once(folder, lambda beside: _decode(wanted, frame, load, beside))
-    facts = json.loads((folder / "sources.json").read_text(encoding="utf-8"))
-    pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
-    features = None if frame.backbone is None else np.load(folder / "features.npy", mmap_mode="r")
-    return Pictures(pixels, sizes, {s: i for i, s in enumerate(facts["kept"])}, features), facts["broken"]
+    try:
+        broken = {wanted[int(i)]: why for i, why in json.loads((folder / "broken.json").read_text("utf-8")).items()}
+        pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
+        features = None if frame.backbone is None else np.load(folder / "features.npy", mmap_mode="r")
+    except (OSError, ValueError, IndexError) as error:
+        raise ValueError(f"{folder}: is damaged ({error}); remove it, and it will be made anew") from None
+    places = {s: i for i, s in enumerate(s for s in wanted if s not in broken)}
+    return Pictures(pixels, sizes, places, features), {s: f"{s}: {why}" for s, why in broken.items()}
 
 
 def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path) -> None:
-    kept: list[str] = []
     sizes: list[tuple[int, int]] = []
-    broken: dict[str, str] = {}
+    broken: dict[int, str] = {}  # by their places: the same pictures may have other names tomorrow
     shape: tuple[int, ...] = (0, 0, 0)  # of one picture's features
     with (folder / "pixels").open("wb") as pixels, (folder / "features").open("wb") as features:
         for start in range(0, len(sources), AT_ONCE):
-            loaded: dict[str, Image.Image] = {}
-            for source in sources[start : start + AT_ONCE]:
+            loaded: list[Image.Image] = []
+            for i, source in enumerate(sources[start : start + AT_ONCE], start):
                 try:
-                    loaded[source] = load(source)
+                    loaded.append(load(source))
                 except ValueError as error:
-                    broken[source] = str(error)
-            for source, fitted in zip(loaded, frame.fit_all(list(loaded.values())) if loaded else [], strict=True):
+                    broken[i] = str(error).removeprefix(f"{source}: ")
+            for fitted in frame.fit_all(loaded) if loaded else []:
                 pixels.write(fitted.pixels.tobytes())
-                kept.append(source)
                 sizes.append(fitted.size)
                 if fitted.features is not None:
                     features.write(fitted.features.tobytes())
                     shape = fitted.features.shape
-    _keep(folder / "pixels", np.uint8, (len(kept), frame.height, frame.width, 3))
+    _keep(folder / "pixels", np.uint8, (len(sizes), frame.height, frame.width, 3))
     if frame.backbone is None:
         (folder / "features").unlink()
     else:
-        _keep(folder / "features", np.float16, (len(kept), *shape))
+        _keep(folder / "features", np.float16, (len(sizes), *shape))
     np.save(folder / "sizes.npy", np.array(sizes, np.int32).reshape(-1, 2))
-    (folder / "sources.json").write_text(json.dumps({"kept": kept, "broken": broken}), encoding="utf-8")
+    (folder / "broken.json").write_text(json.dumps(broken), encoding="utf-8")
 
 
 def _keep(raw: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:

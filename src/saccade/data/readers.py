@@ -76,9 +76,9 @@ def stream_pairs(
 BARS = " ||| "  # between source and target, as aligners of words write them
 
 
-def stream_rows(path: Path, langs: Languages | None = None) -> Iterator[Row]:
-    """Line numbers of one file, with the two sides or with why there are none."""
-    for line, sides in _rows(path, None, langs):
+def stream_rows(path: Path, names: tuple[str, ...] | None = None) -> Iterator[Row]:
+    """Line numbers of one file, with the two sides, or the columns of these names, or with why there are none."""
+    for line, sides in _rows(path, None, names):
         why = sides if isinstance(sides, str) else _problem(sides)
         yield line, sides if why is None else why
 
@@ -107,7 +107,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _problem(sides: Sequence[str]) -> str | None:
-    for name, text in zip(("source", "target"), sides, strict=True):
+    for name, text in zip(("source", "target"), sides, strict=False):  # what else there is may be anything
         if not text.strip():
             return f"empty {name}"
         if any("\ud800" <= c <= "\udfff" for c in text):
@@ -117,7 +117,7 @@ def _problem(sides: Sequence[str]) -> str | None:
     return None
 
 
-def _rows(path: Path, columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
+def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None) -> Iterator[Row]:
     lines = _lines(path)
     head = list(itertools.islice(lines, 500))
     full = [line.lstrip() for line in head if line.strip()]
@@ -167,10 +167,10 @@ def _columns(
     path: Path,
     rows: Iterable[tuple[int, Sequence[str]]],
     columns: tuple[int, int] | None,
-    langs: Languages | None,
+    langs: tuple[str, ...] | None,
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
-    first, second = columns or (1, 2)
+    wanted: tuple[int, ...] = columns or (1, 2)
     fixed, begun = columns is None, False
     for line, row in rows:
         if not any(cell.strip() for cell in row):
@@ -184,22 +184,24 @@ def _columns(
                     raise ValueError(
                         f"{path}:{line}: no column is named '{missing[0]}' (there are: {', '.join(names)})"
                     )
-                first, second = (names.index(lang.lower()) + 1 for lang in langs)
+                wanted = tuple(names.index(lang.lower()) + 1 for lang in langs)
                 fixed = False
                 continue
-            if len(names) >= max(first, second) and (names[first - 1], names[second - 1]) in _headers():
+            if len(names) >= max(wanted) and tuple(names[i - 1] for i in wanted) in _headers():
                 continue
-        if len(row) < max(first, second) or (fixed and len(row) != 2):
-            yield line, f"expected {max(first, second)} columns, found {len(row)}"
+        if len(row) < max(wanted) or (fixed and len(row) != 2):
+            yield line, f"expected {max(wanted)} columns, found {len(row)}"
         else:
-            yield line, (row[first - 1], row[second - 1])
+            yield line, tuple(row[i - 1] for i in wanted)
 
 
 def _headers() -> set[tuple[str, str]]:
     return {(s, t) for s in SOURCE_KEYS for t in TARGET_KEYS}
 
 
-def _csv(path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: Languages | None) -> Iterator[Row]:
+def _csv(
+    path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: tuple[str, ...] | None
+) -> Iterator[Row]:
     csv.field_size_limit(10 * MOST_CHARACTERS)  # a longer field is an error of its line, not of the file
     yield from _columns(path, _records(path, lines), columns, langs)
 
@@ -227,7 +229,7 @@ def _records(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Sequence[s
         yield first + 1, row
 
 
-def _json_lines(lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
+def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -239,7 +241,7 @@ def _json_lines(lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
         yield number, _record(record, langs)
 
 
-def _record(record: object, langs: Languages | None) -> Sequence[str] | str:
+def _record(record: object, langs: tuple[str, ...] | None) -> Sequence[str] | str:
     if not isinstance(record, dict):
         return "expected a JSON object"
     wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
@@ -271,7 +273,7 @@ def _first(forms: str | Sequence[str] | None) -> str:
     return forms if isinstance(forms, str) else forms[0]
 
 
-def _tmx(path: Path, lines: Iterator[str], langs: Languages | None) -> Iterator[Row]:
+def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
     parser: Any = ElementTree.XMLPullParser(["end"])
     number, units, broken = 0, 0, False
     try:
@@ -294,7 +296,7 @@ def _tmx(path: Path, lines: Iterator[str], langs: Languages | None) -> Iterator[
         raise ValueError(f"{path}: XML without <tu>, expected TMX")
 
 
-def _unit(unit: ElementTree.Element, langs: Languages | None) -> Sequence[str] | str:
+def _unit(unit: ElementTree.Element, langs: tuple[str, ...] | None) -> Sequence[str] | str:
     if langs is None:
         sides = ["".join(segment.itertext()) for segment in unit.findall("./tuv/seg")]
         return sides if len(sides) == 2 else f"expected 2 languages, found {len(sides)}: choose with --langs"

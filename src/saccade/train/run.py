@@ -224,6 +224,8 @@ def load(path: Path | str, *others: Path | str) -> Translator:
             )
         if (other.path / "target.json").read_bytes() != (first.path / "target.json").read_bytes():
             raise ValueError(f"{other.path}: writes other symbols than {first.path}; runs that write as one share them")
+    if isinstance(first.source, Frame):
+        first.source.eyes()  # who is gone, or has changed, is told now and not of every picture
     readers = [run.source for run in runs if isinstance(run.source, Tokeniser)]
     alike = len({reader.fingerprint() for reader in readers}) <= 1
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
@@ -263,7 +265,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def frame_of(config: RunConfig) -> Frame | None:
     image = config.image
-    return None if image is None else Frame(image.height, image.width, image.backbone)
+    return None if image is None else Frame(image.height, image.width, image.backbone, image.weights)
 
 
 def source_size(config: RunConfig, source: Tokeniser | Frame) -> int | ImageConfig:

@@ -1,5 +1,6 @@
 """From what was asked for to a run that is ready to train: every choice that was left open is made here, and said."""
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
 from saccade.data import (
     TASKS,
+    Corpus,
     Frame,
     Material,
     Pair,
@@ -31,6 +33,11 @@ ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which 
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
 BACKBONE_PIXELS = 224 * 224  # of one that a pretrained network looks at: what most of them are used to
+SIDES = re.compile(
+    r"\b(left|right|links?|rechts?|gauche|droite|izquierd\w+|derech\w+|sinistr\w|destr\w)\b|왼|오른|左|右",
+    re.IGNORECASE,
+)
+MOST_SIDED = 0.02  # share of the captions that may tell left from right where pictures are turned round
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
 
@@ -76,6 +83,11 @@ def start(
         raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
     if isinstance(source, Frame):
         _check_grid(config, target, [*pairs, *material.dev])
+        _check_mirror(config, texts["target"], say)
+        known = len(material.skipped.skipped)
+        material.look(source)
+        for line in Corpus(skipped=material.skipped.skipped[known:]).report():
+            say(line)
     else:
         _check_lengths(config, source, target, [*pairs, *material.dev], say)
     build(
@@ -139,7 +151,10 @@ def _chosen(
         for name in ("source", "shared"):
             if asked.get(name):
                 raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
-        asked["image"] = {**_picked_frame(texts["source"], asked.get("image", {}), say), **asked.get("image", {})}
+        image = dict(asked.get("image", {}))
+        if Path(str(image.get("backbone"))).is_dir():
+            image["backbone"] = str(Path(image["backbone"]).resolve())  # wherever the run is used from
+        asked["image"] = {**_picked_frame(texts["source"], image, say), **image}
         texts = {"target": texts["target"]}
     elif asked.pop("image", None):
         raise ValueError("image: is for pictures, but the sources are text")
@@ -227,26 +242,29 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     if asked.get("backbone") is not None:
         eyes = load_backbone(asked["backbone"])
         stride, most = eyes.stride, BACKBONE_PIXELS
-        picked = {"encoder": "pretrained", "stride": stride, "channels": eyes.width}
+        picked = {"encoder": "pretrained", "stride": stride, "channels": eyes.width, "weights": eyes.fingerprint}
         for name, value in picked.items():
             if asked.get(name, value) != value:
                 raise ValueError(f"image.{name}: {asked[name]}, but {eyes.name} has {value}")
-    if {"height", "width"} & set(asked):
+    if {"height", "width"} <= set(asked):
         return picked
     few = list(dict.fromkeys(sources))
-    shapes = []
+    shapes, wrong = [], ""
     for source in few[:: max(1, len(few) // MEASURED)]:
         try:
             picture = load_source(source)
-        except ValueError:
+        except ValueError as error:
+            wrong = str(error)
             continue  # it will be left out, and said to be
         shapes.append((picture.height, picture.width))
     if not shapes:
-        raise ValueError(f"{few[0]}: no picture can be read")
+        raise ValueError(f"no picture can be read: {wrong}")
     height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
-    share = (most / (height * width)) ** 0.5
-    share = share if picked else min(1.0, share)
+    own = [asked[n] / x for n, x in (("height", height), ("width", width)) if n in asked]  # one side decides the other
+    share = own[0] if own else (most / (height * width)) ** 0.5
+    share = share if picked or own else min(1.0, share)
     frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
+    frame |= {n: asked[n] for n in frame if n in asked}
     say(f"pictures: brought to {frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})")
     return {**picked, **frame}
 
@@ -282,6 +300,19 @@ def _check_grid(config: RunConfig, target: Tokeniser, pairs: list[Pair]) -> None
         needed = 1 + max(map(len, target.encode_all([p.target for p in pairs])))
     if needed > longest:
         raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
+
+
+def _check_mirror(config: RunConfig, captions: list[str], say: Callable[[str], None]) -> None:
+    """Pictures may be turned round in training only where that leaves true what is said of them."""
+    if config.image is None or not config.image.flip:
+        return
+    if config.target.spelt:
+        raise ValueError("image.flip: the text of these pictures is spelt, and writing in a mirror is another")
+    sided = sum(bool(SIDES.search(caption)) for caption in captions)
+    if sided > MOST_SIDED * len(captions):
+        raise ValueError(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right")
+    if sided:
+        say(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right: wrong half of the time")
 
 
 def _check_lengths(
