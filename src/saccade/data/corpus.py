@@ -91,7 +91,8 @@ class Material:
     def examples(self, source: Tokeniser | Frame, target: Tokeniser) -> Examples:
         """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`."""
         if isinstance(source, Frame):
-            return numbered(self.sample, source, target, self.look(source))
+            pictures = self.look(source)
+            return numbered(self.sample, source, target, pictures)
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
         return cached(self, source, target, f"{self.content} {self.share}")
