@@ -7,6 +7,8 @@ import sys
 import pytest
 from PIL import Image
 
+import saccade
+
 COLOURS = {"red": (220, 30, 30), "green": (30, 160, 60), "blue": (30, 60, 220), "yellow": (240, 210, 40)}
 
 
@@ -54,7 +56,8 @@ def trained(album, tmp_path_factory):
     settings += ["--set", "model.dropout=0.0"]
     ran = run("train", album, "-o", path, *settings)
     assert ran.returncode == 0, ran.stderr
-    assert "skipped 1 line: no such picture: gone.png" in ran.stderr
+    assert "skipped 1 line: no such picture (" in ran.stderr
+    assert " gone.png)" in ran.stderr
     assert "skipped 1 picture: is no picture" in ran.stderr
     assert "saccade caption" in ran.stderr
     assert "stand nowhere in train" not in ran.stderr
@@ -100,6 +103,34 @@ def test_a_folder_with_a_broken_picture_goes_on(trained, album, tmp_path):
     assert "Traceback" not in ran.stderr
 
 
+def test_a_picture_that_cannot_be_read_costs_its_own_line_alone(trained, album):
+    both = [album / "red-0-0.png", album / "broken.jpg"]
+    ran = run("caption", trained, *both, "--json")
+    good, bad = map(json.loads, ran.stdout.splitlines())
+    assert "red" in good["text"]
+    assert (bad["source"], bad["text"], bad["score"]) == (str(both[1]), "", None)
+    assert "broken.jpg: is no picture" in bad["error"]
+    assert run("caption", trained, both[1], "--force", "a red square").stdout == "\n"
+    ranked = run("caption", trained, *both, "--nbest", "2").stdout.splitlines()
+    assert [line.split("\t")[0] for line in ranked] == ["1", "1", "2"]
+    assert ranked[2] == "2\t\t"
+    model = saccade.load(trained)
+    good, bad = model(both)
+    assert "red" in good.text
+    assert saccade.Prediction.read(bad.record()).wrong == bad.wrong != ""
+    with pytest.raises(ValueError, match=r"broken.jpg: is no picture"):
+        model(both[1])
+
+
+def test_a_folder_is_captioned_in_the_order_of_its_captions(trained, album, tmp_path):
+    names = ["red-0-0.png", "blue-3-5.png", "green-1-10.png"]
+    for name in names:
+        (tmp_path / name).write_bytes((album / name).read_bytes())
+    (tmp_path / "captions.tsv").write_text("".join(f"{name}\ta square\n" for name in names))
+    said = run("caption", trained, "--input", tmp_path).stdout.splitlines()
+    assert [line.split()[1] for line in said] == ["red", "blue", "green"]
+
+
 def test_evaluate_says_what_caption_metrics_say(trained, album):
     ran = run("evaluate", trained, album, "--json")
     assert "the run was trained on these, so the figures flatter it" in ran.stderr
@@ -120,6 +151,7 @@ def test_info_says_that_it_reads_pictures(trained):
         (("caption", "RUN"), "give pictures or a folder", 2),
         (("caption", "RUN", "gone.png"), "gone.png: No such file", 1),
         (("caption", "RUN", "--input", "gone"), "gone: is no folder", 1),
+        (("caption", "RUN", "gone.png", "--save", "x.soft"), "soft alignments hold texts", 2),
         (("train", "ALBUM", "-o", "x", "--set", "source.kind=bpe"), "source: is for text", 1),
         (("train", "copy", "-o", "x", "--set", "image.height=32"), "image: is for pictures", 1),
         (("train", "ALBUM", "-o", "x", "--dev", "copy"), "pictures and text do not go together", 1),
@@ -140,6 +172,9 @@ def test_a_model_of_text_does_not_read_pictures(album, tmp_path):
     ran = run("caption", path, album / "red-0-0.png")
     assert ran.returncode == 1
     assert "reads text: saccade translate" in ran.stderr
+    ran = run("translate", path, album / "red-0-0.png")
+    assert ran.returncode == 1
+    assert "red-0-0.png: is a picture, but" in ran.stderr
 
 
 def test_a_run_of_pictures_resumes(trained, album):

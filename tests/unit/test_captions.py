@@ -42,6 +42,14 @@ def test_words():
     assert caption_words("") == []
 
 
+def test_marks_belong_to_their_letters_and_signs_are_words():
+    assert caption_words("लड़का फुटबॉल") == ["लड़का", "फुटबॉल"]
+    assert caption_words("Cafe\u0301, niño!") == ["café", "niño"]
+    assert caption_words("1 + 2 = 3, x-y") == ["1", "+", "2", "=", "3", "x-y"]
+    assert caption_words("½ ＋ 2 € — ja") == ["½", "＋", "2", "€", "ja"]
+    assert caption_scores(["कका"], [["ककि"]])["bleu1"] == 0
+
+
 def test_nothing_written_and_nothing_known():
     assert rouge_l([], [["a"]]) == 0
     assert rouge_l(["a"], []) == 0

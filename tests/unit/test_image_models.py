@@ -127,7 +127,7 @@ def test_a_cell_sees_its_own_pixels_best(stride):
     """What a change of one pixel changes lies around the cell that it is in, on both sides alike."""
     torch.manual_seed(0)
     side = 12 * stride
-    cnn = CNN(ImageConfig(height=side, width=side, stride=stride, channels=16)).double().eval()
+    cnn = CNN(ImageConfig(height=side, width=side, stride=stride, channels=16), 0.0).double().eval()
     for layer in cnn.modules():  # weights without a direction of their own, and no norm over the whole picture
         if isinstance(layer, torch.nn.Conv2d):
             torch.nn.init.constant_(layer.weight, 0.01)
@@ -138,7 +138,7 @@ def test_a_cell_sees_its_own_pixels_best(stride):
     for cell in (5, 6):
         picture = torch.zeros(1, 3, side, side, dtype=torch.float64)
         picture[:, :, cell * stride : (cell + 1) * stride] = 1  # the rows of one cell
-        seen = cnn(picture)[0].sum((0, 2))  # [h]
+        seen = cnn(picture, torch.ones(1, 144, dtype=torch.bool))[0][0].sum((0, 2))  # [h]
         centre = float((seen * torch.arange(len(seen))).sum() / seen.sum())
         assert centre == pytest.approx(cell, abs=0.01)
 
@@ -154,3 +154,21 @@ def test_a_line_of_writing_is_read_along_its_columns():
     given, real = torch.randint(3, 11, (2, 1, 4)), torch.ones(2, 1, 4, dtype=torch.bool)
     cost = [model(pixels, torch.tensor([[8, 32], [8, 16]]), given, given, real, diagonal=d).item() for d in (0.0, 1.0)]
     assert 0 < cost[1] - cost[0] < 8  # no more than one for each word
+
+
+def test_light_changes_within_the_picture_alone():
+    pixels, sizes = pictures()
+    x = pixels.float()
+    torch.manual_seed(0)
+    changed = Change(ImageConfig(colour=0.5))(x, sizes)
+    for one, was, (height, width) in zip(changed, x, sizes.tolist(), strict=True):
+        assert not torch.equal(one[:, :height, :width], was[:, :height, :width])
+        assert torch.equal(one[:, height:], was[:, height:])
+        assert torch.equal(one[:, :, width:], was[:, :, width:])
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_widths_that_do_not_divide_well(encoder):
+    read = ImageConfig.read({"height": 16, "width": 24, "encoder": encoder, "channels": 24, "stride": 8})
+    model = build(ModelConfig.read({"family": "luong", "width": 30}), read, 11)
+    assert model.encode(*pictures()).keys.shape == (3, 6, 30)

@@ -71,9 +71,10 @@ def test_a_gate_tells_how_much_it_let_in(family, feed):
     assert translator(family)("ab").gates == ()
 
 
-def test_the_cells_of_a_picture_look_at_each_other():
+@pytest.mark.parametrize(("encoder", "layers"), [("attentive_cnn", 1), ("patches", 2)])
+def test_the_cells_of_a_picture_look_at_each_other(encoder, layers):
     torch.manual_seed(0)
-    image = ImageConfig(encoder="attentive_cnn", height=24, width=24, channels=16)
+    image = ImageConfig(encoder=encoder, height=24, width=24, channels=16, blocks=layers)
     symbols = Tokeniser.train(["abcd"], "characters")
     model = build(ModelConfig(family="luong", width=16), image, len(symbols)).double()
     frame = Frame(24, 24)
@@ -83,7 +84,7 @@ def test_the_cells_of_a_picture_look_at_each_other():
     assert p.grid == (3, 2)
     assert p.cell == 8
     assert p.cell_size() == (8, 8)
-    assert p.encoder.shape == (1, 4, 6, 6)
+    assert p.encoder.shape == (layers, 4, 6, 6)
     assert np.allclose(p.encoder.sum(-1), 1, atol=1e-5)
     assert p.decoder is None
 

@@ -476,6 +476,9 @@ class TestScenes:
         wrong = next(c for c in ("red", "blue", "green", "yellow") if all(t.colour != c for t in found.things))
         assert not found.is_true(f"a {wrong} {thing.shape} is left of a {right}")
         assert not found.is_true("a cat is left of a dog")
+        for broken in (f"there is the {left} is left of a {right}", f"the {left} left of the {right}"):
+            assert not found.is_true(broken)
+        assert not found.is_true(f"an {left} is left of a {right}")
         assert not found.is_true("")
 
     @given(st.integers(0, 10**6))

@@ -238,7 +238,7 @@ def print_health(looked: Health, console: Console) -> None:
 
 def print_score(report: Report, console: Console, where: str = "dev:") -> None:
     """One line: the figure that says most, its interval, and how it was computed."""
-    main = "exact" if report.symbols else "bleu"
+    main = "exact" if report.symbols else "bleu" if report.scores["bleu"] else "chrf"  # where no text has four words
     low, high = report.intervals[main]
     signature = report.signatures.get(main) or "percent of outputs that are right in every symbol"
     console.print(

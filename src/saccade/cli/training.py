@@ -17,9 +17,10 @@ from rich.table import Table
 from saccade.cli.evaluation import print_samples, print_score
 from saccade.cli.words import say
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material
+from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material, Pair
 from saccade.errors import UsageError
 from saccade.evaluate import evaluate
+from saccade.metrics import too_short
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
@@ -135,7 +136,7 @@ def train_only(run: Run, material: Material, began: float) -> None:
     examples = material.examples(run.source, run.target)
     for line in Corpus(skipped=material.skipped.skipped[known:]).report():
         say(line)
-    with _stoppable() as asked_to_stop, _progress(run) as bar:
+    with _stoppable() as asked_to_stop, _progress(run, material.dev) as bar:
 
         def ready(learner: Learner) -> None:
             _summary(run, material, learner)
@@ -184,11 +185,11 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
 
 
 @contextmanager
-def _progress(run: Run) -> Iterator[Callable[[Step], None]]:
+def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
     """A bar in a terminal; elsewhere a line for each look at the dev set."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     quiet = not sys.stderr.isatty()
-    name = "exact" if run.config.target.spelt else "BLEU"
+    name = "exact" if run.config.target.spelt else "chrF" if too_short(p.target for p in held) else "BLEU"
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task("training", total=None)
         clock, tokens, dev, ailing = time.perf_counter(), 0, "", ""

@@ -12,8 +12,8 @@ from typing import TextIO
 
 from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import check_place, say
-from saccade.data import UNKNOWN, Frame, load_source
-from saccade.data.captions import PICTURES
+from saccade.data import UNKNOWN
+from saccade.data.captions import PICTURES, Album, pictures_in
 from saccade.errors import UsageError
 from saccade.search import Options, Translator, occlude
 from saccade.see import Prediction
@@ -44,6 +44,8 @@ def translate_command(
     translator = load(*runs)
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
+    for text in filter(_is_picture, texts):
+        raise ValueError(f"{text}: is a picture, but {runs[0]} reads text")
     written = _write(translator, _chunks(texts, file), output, options, prefix, force, views)
     if piped and not written:
         raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
@@ -59,40 +61,42 @@ def caption_command(
     force: str | None,
     views: "Views",
 ) -> None:
+    if views.save is not None and views.save.suffix.lower() == ".soft":
+        raise UsageError(f"--save {views.save}: soft alignments hold texts, not pictures")
     if (folder is None) == (not sources):
         raise UsageError("--input: give pictures or a folder of them, one of the two")
     if folder is not None:
         if not folder.is_dir():
             raise ValueError(f"{folder}: is no folder")
-        sources = [str(p) for p in sorted(folder.rglob("*")) if p.suffix.lower() in PICTURES]
+        sources = _listed(folder)
         if not sources:
             raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
     _check(sources, None, options, force, views)
     translator = load(*runs)
-    frame = translator.source
-    if not isinstance(frame, Frame):
+    if not translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads text: saccade translate {runs[0]} TEXT")
-    broken = 0
+    _write(translator, _several(sources), output, options, prefix, force, views)
 
-    def chunks() -> Iterator[list[str]]:
-        """Pictures that can be read; an empty source, and so an empty line, in place of one that cannot."""
-        nonlocal broken
-        for start in range(0, len(sources), CHUNK):
-            fitted, readable = {}, []
-            for source in sources[start : start + CHUNK]:
-                try:
-                    fitted[source] = frame.fit(load_source(source))
-                    readable.append(source)
-                except ValueError as error:
-                    say(str(error))
-                    broken += 1
-                    readable.append("")
-            translator.pictures = fitted
-            yield readable
 
-    _write(translator, chunks(), output, options, prefix, force, views)
-    if broken:
-        raise ValueError(f"{broken} of {len(sources)} pictures could not be read; their lines are empty")
+def _is_picture(text: str) -> bool:
+    try:
+        return text.lower().endswith(PICTURES) and Path(text).is_file()
+    except (OSError, ValueError):  # no name of a file
+        return False
+
+
+def _listed(folder: Path) -> list[str]:
+    """The pictures of a folder: in the order of their captions, if it has them, and then of their names."""
+    try:
+        parts = [pair.source for pair in Album(folder).pairs()]
+    except ValueError:
+        parts = []
+    return list(dict.fromkeys([*parts, *map(str, pictures_in(folder))]))
+
+
+def _several(sources: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(sources), CHUNK):
+        yield sources[start : start + CHUNK]
 
 
 def _write(
@@ -109,18 +113,19 @@ def _write(
         _check_writable(translator, name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
-    number = 0
+    number = broken = 0
     with _written(output) as out:
         for chunk in chunks:
             if force is not None and chunk[0]:
-                found = [translator.score(chunk[0], force, views.inside)]
+                found = translator.score_all([(chunk[0], force)], views.inside)
             else:
                 found = translator.translate(chunk, options, look, prefix, views.inside)
             if views.occlude:
                 found = [occlude(translator, p.source, p) if p.text else p for p in found]
             for prediction in found:
                 number += 1
-                if force is not None and not views.json:
+                broken += bool(prediction.wrong)
+                if force is not None and not views.json and not prediction.wrong:
                     print(f"{prediction.score:.4f}", end="\t", file=out)
                 views.print(prediction, number, options.nbest, out)
                 _warn(number, prediction)
@@ -128,6 +133,8 @@ def _write(
                 kept += found
     if views.save is not None and kept:
         save_all(kept, views.save, views.view)
+    if broken:
+        raise ValueError(f"{broken} of {number} pictures could not be read; their lines are empty")
     return number
 
 
@@ -191,7 +198,8 @@ class Views:
             print(json.dumps(prediction.record(), ensure_ascii=False), file=out)
         elif nbest > 1:
             for other in (prediction, *prediction.alternatives):
-                print(f"{number}\t{other.score:.4f}\t{_line(other.text)}", file=out)
+                score = "" if other.wrong else f"{other.score:.4f}"
+                print(f"{number}\t{score}\t{_line(other.text)}", file=out)
         elif self.alignments:
             print(f"{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
         else:
@@ -251,6 +259,8 @@ def _written(output: Path | None) -> Iterator[TextIO]:
 
 def _warn(number: int, done: Prediction) -> None:
     where = f"text {number}"
+    if done.wrong:
+        say(done.wrong)
     if done.unknown:
         kinds = list(dict.fromkeys(done.unknown))
         listed = " ".join(repr(printable(u[:20])) for u in kinds[:10])

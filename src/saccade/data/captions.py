@@ -85,6 +85,12 @@ class Album:
         if not any_pair:
             raise ValueError(f"{self.path}: no captions found{f'; the first problem: {first}' if first else ''}")
 
+    def pairs(self) -> Iterator[Pair]:
+        """All that can be used, whatever their part."""
+        for _, name, caption, _, why in self._all:
+            if why is None and caption.strip() and (picture := self._find(name)) is not None:
+                yield Pair(str(picture), " ".join(caption.split()))
+
     def parts(self) -> set[str]:
         """The parts that are named."""
         return {c.part for c in self._all if c.part}

@@ -38,9 +38,15 @@ CLEAR = 6  # pixels by which one direction must outdo the other before a sentenc
 
 _THING = rf"(?:(?P<size>{'|'.join(SIZES)}) )?(?P<colour>{'|'.join(COLOURS)}) (?P<shape>{'|'.join(SHAPES)})"
 _NAMED = re.sub(r"\?P<\w+>", "?:", _THING)
-_RELATED = re.compile(rf"(?:there is )?(?:an?|the) ({_NAMED})(?: is)? ({'|'.join(OPPOSITE)}) (?:an?|the) ({_NAMED})")
-_BESIDE = re.compile(rf"an? ({_NAMED}) has an? ({_NAMED}) ({'|'.join(BESIDE.values())})")
-_LISTED = re.compile(rf"({'|'.join(NUMBERS.values())}) things : (an? {_NAMED}(?: , an? {_NAMED})*? and an? {_NAMED})")
+_A = r"(?:an (?=[aeiou])|a (?![aeiou]))"
+_WHERE = f"({'|'.join(OPPOSITE)})"
+_RELATED = (
+    re.compile(rf"{_A}({_NAMED}) is {_WHERE} {_A}({_NAMED})"),
+    re.compile(rf"there is {_A}({_NAMED}) {_WHERE} {_A}({_NAMED})"),
+    re.compile(rf"the ({_NAMED}) is {_WHERE} the ({_NAMED})"),
+)
+_BESIDE = re.compile(rf"{_A}({_NAMED}) has {_A}({_NAMED}) ({'|'.join(BESIDE.values())})")
+_LISTED = re.compile(rf"({'|'.join(NUMBERS.values())}) things : {_A}{_NAMED}(?: , {_A}{_NAMED})*? and {_A}{_NAMED}")
 
 
 class Box(NamedTuple):
@@ -231,7 +237,7 @@ def _a(thing: Thing, chance: random.Random) -> str:
 
 def _read(caption: str) -> tuple[list[tuple[int, int]], Claims]:
     """Where a caption names things, and what it claims of them; nothing, if it is no sentence of the grammar."""
-    if found := _RELATED.fullmatch(caption):
+    if found := next(filter(None, (pattern.fullmatch(caption) for pattern in _RELATED)), None):
         return [found.span(1), found.span(3)], Claims(((0, found[2], 1),))
     if found := _BESIDE.fullmatch(caption):
         relation = next(r for r, words in BESIDE.items() if words == found[3])

@@ -31,8 +31,10 @@ def scene_scores(predictions: Sequence[Prediction]) -> dict[str, float]:
     if unseen:
         found["true_unseen"] = _percent(unseen)
     looks = [look for s, p in zip(scenes, predictions, strict=True) for look in pointing(s, p)]
-    if looks:
-        hits, masses, chances = zip(*looks, strict=True)
+    if any(p.weights is not None for p in predictions):  # if no caption was true, it pointed at nothing
+        hits, masses, chances = (
+            zip(*looks, strict=True) if looks else ((), (), [t.box.area for s in scenes for t in s.things])
+        )
         found |= {"pointing": _percent(hits), "mass": _percent(masses)}
         found |= {"pointing_chance": _percent(chances), "mass_chance": _percent(chances)}
     return found

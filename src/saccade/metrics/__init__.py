@@ -10,7 +10,7 @@ from saccade.metrics.bootstrap import interval, paired
 from saccade.metrics.captions import caption_scores
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
-from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_parts, text_scores
+from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_parts, text_scores, too_short
 
 __all__ = [
     "Agreement",
@@ -36,4 +36,5 @@ __all__ = [
     "read_gold",
     "text_parts",
     "text_scores",
+    "too_short",
 ]

@@ -1,14 +1,16 @@
 """Captions against several references: BLEU-1 to 4, ROUGE-L and CIDEr-D, as the COCO evaluation defines them.
 
-Words are lower-cased and cut at blanks and punctuation, which is left out. (COCO's own tokeniser is Java; on captions
-of plain words the two agree.) CIDEr-D weighs phrases by how rare they are in the references of the whole test set, so
-it means nothing for a handful of pictures.
+Words are lower-cased and cut at blanks and punctuation, which is left out; signs such as + and = are words. (COCO's own
+tokeniser is Java; on captions of plain words the two agree.) CIDEr-D weighs phrases by how rare they are in the
+references of the whole test set, so it means nothing for a handful of pictures.
 """
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 
 from sacrebleu.metrics.bleu import BLEU
 
@@ -25,7 +27,26 @@ def caption_words(text: str) -> Words:
     >>> caption_words("A man's dog, running.")
     ['a', 'man', "'s", 'dog', 'running']
     """
-    return re.findall(r"'s|[^\W_]+(?:[-'](?!s\b)[^\W_]+)*", text.lower())
+    if text.isascii():
+        return _WORD.findall(text.lower())
+    return _marked().findall(unicodedata.normalize("NFC", text).lower())
+
+
+def _pattern(letter: str, signs: str) -> re.Pattern[str]:
+    return re.compile(rf"'s|{letter}+(?:[-'](?!s\b){letter}+)*|[{signs}]")
+
+
+_WORD = _pattern(r"[^\W_]", re.escape("$+<=>^`|~"))
+
+
+@cache
+def _marked() -> re.Pattern[str]:
+    """The same for all of Unicode, where letters have marks above and below them, no part of a word to Python."""
+    kinds: dict[str, list[str]] = {}
+    for character in map(chr, range(0x20000)):
+        kinds.setdefault(unicodedata.category(character)[0], []).append(character)
+    marks, signs = (re.escape("".join(kinds[kind])) for kind in "MS")
+    return _pattern(rf"(?:[^\W_][{marks}]*)", signs)
 
 
 def caption_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, float]:

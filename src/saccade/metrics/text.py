@@ -1,6 +1,6 @@
 """BLEU, chrF and TER, by sacrebleu, with the signatures that make them comparable."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,6 +43,16 @@ def text_scores(
         signature = str(metric.get_signature()) if outputs else ""
         found[name] = Scored(float(score), signature)
     return found
+
+
+def too_short(references: Iterable[str]) -> bool:
+    """Whether no reference has the four words that BLEU's longest phrases need: it is 0 then, whatever was written, and
+    chrF tells more.
+
+    >>> too_short(["a red wall", "blue"])
+    True
+    """
+    return not any(len(r.split()) >= ORDER for r in references)
 
 
 class Parts(NamedTuple):

@@ -28,9 +28,9 @@ class ImageEncoder(nn.Module):
         self.stride, self.grid = image.stride, (image.height // image.stride, image.width // image.stride)
         self.change = Change(image)
         self.pixels = image.encoder != "pretrained"  # or features that somebody else found in them
-        self.see = (
-            nn.Identity() if not self.pixels else Patches(config, image) if image.encoder == "patches" else CNN(image)
-        )
+        self.see: CNN | Patches | None = None
+        if self.pixels:
+            self.see = Patches(config, image) if image.encoder == "patches" else CNN(image, config.dropout)
         width = config.width if image.encoder == "patches" else image.channels
         self.project = nn.Linear(width, config.width)
         down, across = (torch.linspace(-1, 1, n).unsqueeze(1) * torch.randn(config.width) for n in self.grid)
@@ -38,23 +38,18 @@ class ImageEncoder(nn.Module):
             across = waves(self.grid[1], config.width)
         self.row = nn.Parameter(PLACES * down.unsqueeze(1))  # [h, 1, D]: at first, straight lines
         self.column = nn.Parameter(PLACES * across.unsqueeze(0))  # [1, w, D]
-        attentive = image.encoder == "attentive_cnn"
-        self.itself = TransformerBlock(config.width, heads=4, dropout=config.dropout) if attentive else None
         self.norm = nn.LayerNorm(config.width)
         self.drop = Dropout(config.dropout)
         self.pool = nn.Linear(config.width, config.width)
 
     def forward(self, pixels: Tensor, sizes: Tensor, need_weights: bool = False) -> Memory:
         x = pixels.to(self.project.weight.dtype)  # [B, 3, H, W]
-        if self.pixels:
+        mask, itself = self.real(sizes), None  # [B, N]
+        if self.see is not None:
             x = x / 127.5 - 1
-            x = self.see(self.change(x, sizes) if self.training else x)  # [B, C, h, w]
+            x, itself = self.see(self.change(x, sizes) if self.training else x, mask, need_weights)  # [B, C, h, w]
         x = self.project(x.permute(0, 2, 3, 1)) + self.row + self.column  # [B, h, w, D]
-        x, mask = x.flatten(1, 2), self.real(sizes)  # [B, N, D], [B, N]
-        itself = None
-        if self.itself is not None:
-            x, _, weights, _ = self.itself(x, mask=mask, need_weights=need_weights)
-            itself = stacked([weights], 1)
+        x = x.flatten(1, 2)  # [B, N, D]
         states = self.drop(self.norm(x)) * mask.unsqueeze(-1)
         mean = states.sum(1) / mask.sum(1, keepdim=True)
         columns = (torch.arange(self.grid[1], device=sizes.device) + 0.5) * self.stride  # their middles, in pixels
@@ -77,9 +72,11 @@ def waves(count: int, width: int) -> Tensor:
 
 
 class CNN(nn.Module):
-    """Halves the picture until a cell is `stride` pixels, each time followed by residual blocks."""
+    """Halves the picture until a cell is `stride` pixels, each time followed by residual blocks; if it is attentive,
+    every cell looks at every other between the last halving and its blocks.
+    """
 
-    def __init__(self, image: ImageConfig) -> None:
+    def __init__(self, image: ImageConfig, dropout: float) -> None:
         super().__init__()
         halvings = image.stride.bit_length() - 1
         self.width = image.channels
@@ -88,14 +85,21 @@ class CNN(nn.Module):
         for i in range(halvings):
             width = max(GROUPS, image.channels >> (halvings - 1 - i))
             layers += [_convolution(before, width, 2), nn.ReLU()]
+            self.between = len(layers)
             if i > 0:  # at full width and height they would cost more than all the others
                 layers += [ResidualBlock(width) for _ in range(image.blocks)]
             before = width
         self.layers = nn.Sequential(*layers)
+        attentive = image.encoder == "attentive_cnn"
+        self.itself = TransformerBlock(before, heads=_heads(before), dropout=dropout) if attentive else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
-        return out
+    def forward(self, x: Tensor, mask: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        x = self.layers[: self.between](x.contiguous(memory_format=torch.channels_last))  # [B, C, h, w]
+        weights = None
+        if self.itself is not None:
+            seen, _, weights, _ = self.itself(x.flatten(2).mT, mask=mask, need_weights=need_weights)  # [B, N, C]
+            x = seen.mT.reshape(x.shape)
+        return self.layers[self.between :](x), stacked([weights], 1)
 
 
 class ResidualBlock(nn.Module):
@@ -115,7 +119,7 @@ def _convolution(before: int, after: int, stride: int = 1) -> nn.Sequential:
     """
     convolution = nn.Conv2d(before, after, 3 if stride == 1 else 4, stride, padding=1, bias=False)
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
-    return nn.Sequential(convolution, nn.GroupNorm(GROUPS, after))
+    return nn.Sequential(convolution, nn.GroupNorm(math.gcd(GROUPS, after), after))
 
 
 class Patches(nn.Module):
@@ -124,7 +128,7 @@ class Patches(nn.Module):
     def __init__(self, config: ModelConfig, image: ImageConfig) -> None:
         super().__init__()
         self.width = config.width
-        heads = 4 if config.width % 4 == 0 else 1
+        heads = _heads(config.width)
         self.cut = nn.Conv2d(3, config.width, image.stride, image.stride)
         grid = (image.height // image.stride, image.width // image.stride)
         self.place = nn.Parameter(torch.randn(grid[0] * grid[1], config.width) * 0.02)
@@ -133,13 +137,19 @@ class Patches(nn.Module):
             for _ in range(image.blocks)
         )
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
         x = self.cut(x)  # [B, D, h, w]
         shape = x.shape
         x = x.flatten(2).mT + self.place  # [B, N, D]
+        seen = []
         for block in each(self.blocks, TransformerBlock):
-            x = block(x).output
-        return x.mT.reshape(shape)
+            x, _, weights, _ = block(x, mask=mask, need_weights=need_weights)
+            seen.append(weights)
+        return x.mT.reshape(shape), stacked(seen, 1)
+
+
+def _heads(width: int) -> int:
+    return 4 if width % 4 == 0 else 1
 
 
 class Change(nn.Module):
@@ -165,7 +175,9 @@ class Change(nn.Module):
             x = x[each, :, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)  # the indices came first
         if self.colour:
             contrast, light = (1 + self.colour * (2 * torch.rand(batch, 3, 1, 1, device=device) - 1) for _ in range(2))
-            x = x * contrast + (light - 1)
+            down, across = (torch.arange(n, device=device) for n in x.shape[2:])
+            own = (down < sizes[:, :1]).unsqueeze(2) & (across < sizes[:, 1:]).unsqueeze(1)  # [B, H, W]
+            x = torch.where(own.unsqueeze(1), x * contrast + (light - 1), x)
         return x
 
     def _moved(self, places: Tensor, size: Tensor) -> Tensor:

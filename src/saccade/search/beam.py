@@ -33,11 +33,13 @@ class Sampling:
     def draw(self, log_probabilities: Tensor, time: int) -> Tensor:
         """[b, K, V] → a word for each hypothesis: [b, K]."""
         scaled = (log_probabilities / self.temperature).softmax(-1)
-        ordered, words = scaled.sort(-1, descending=True)
-        before = ordered.cumsum(-1) - ordered  # what the likelier words have together
+        if self.top_k or self.top_p < 1:
+            most = min(self.top_k or scaled.shape[-1], scaled.shape[-1])
+            ordered, words = scaled.topk(most, -1) if most < scaled.shape[-1] else scaled.sort(-1, descending=True)
+        else:  # among all words any order will do, and sorting would take most of the time
+            ordered, words = scaled, torch.arange(scaled.shape[-1], device=scaled.device).expand_as(scaled)
+        before = ordered.cumsum(-1) - ordered  # what those that come first have together
         allowed = before < self.top_p
-        if self.top_k:
-            allowed &= torch.arange(ordered.shape[-1], device=ordered.device) < self.top_k
         shares = (ordered * allowed).cumsum(-1)
         point = self.draws[:, :, time, None].to(shares) * shares[..., -1:]
         place = (shares <= point).sum(-1, keepdim=True).clamp(max=ordered.shape[-1] - 1)

@@ -4,7 +4,8 @@ import hashlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, overload
+from pathlib import Path
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import torch
@@ -92,26 +93,42 @@ class Translator:
 
     @overload
     def __call__(
-        self, texts: str, *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
+        self, texts: str | Path, *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
     ) -> Prediction: ...
     @overload
     def __call__(
-        self, texts: list[str], *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
+        self,
+        texts: list[str] | list[Path],
+        *,
+        look: bool = True,
+        inside: bool = False,
+        prefix: str = "",
+        **options: float,
     ) -> list[Prediction]: ...
     def __call__(
-        self, texts: str | list[str], *, look: bool = True, inside: bool = False, prefix: str = "", **options: float
+        self,
+        texts: str | Path | list[str] | list[Path],
+        *,
+        look: bool = True,
+        inside: bool = False,
+        prefix: str = "",
+        **options: float,
     ) -> Prediction | list[Prediction]:
-        """One prediction for each text, in their order; an empty text stays empty.
+        """One prediction for each text, or picture, in their order; an empty text stays empty, and of a picture that
+        cannot be read the prediction tells what is `wrong`.
 
         `options` are those of `Options`: beam, nbest, length_penalty, coverage_penalty, sample, temperature, top_k,
         top_p, seed, tree. `prefix` is what every output must begin with. With `inside`, predictions also tell where
         encoder and decoder looked at themselves, if that is how they work.
         """
         chosen = Options(**options)  # type: ignore[arg-type]
-        if not isinstance(texts, str | list) or any(not isinstance(t, str) for t in texts):
+        alone, kinds = not isinstance(texts, list), (str, Path) if self.reads_pictures else (str,)
+        several: list[Any] = [texts] if not isinstance(texts, list) else [*texts]
+        if not all(isinstance(t, kinds) for t in several):
             raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
-        alone = isinstance(texts, str)
-        found = self.translate([texts] if isinstance(texts, str) else texts, chosen, look, prefix, inside)
+        found = self.translate([str(t) for t in several], chosen, look, prefix, inside)
+        if alone and found[0].wrong:
+            raise ValueError(found[0].wrong)
         return found[0] if alone else found
 
     def translate(
@@ -141,7 +158,10 @@ class Translator:
 
         `steer` (t, n) makes them look at place n alone for word t: what would they rather write there then?
         """
-        return self.score_all([(source, target)], inside, steer)[0]
+        found = self.score_all([(source, target)], inside, steer)[0]
+        if found.wrong:
+            raise ValueError(found.wrong)
+        return found
 
     def score_all(
         self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, int] | None = None
@@ -166,7 +186,10 @@ class Translator:
 
     def memories(self, source: str) -> list[Memory]:
         """What each model makes of a source, before anything is written."""
-        return self._encode([self._read(source)])
+        read = self._read(source)
+        if read.wrong:
+            raise ValueError(read.wrong)
+        return self._encode([read])
 
     def _all(
         self,
@@ -178,7 +201,7 @@ class Translator:
         steer: tuple[int, int] | None = None,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order."""
-        done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0) for s in sources]
+        done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
         order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
         for start in range(0, len(order), AT_ONCE):
             rows = order[start : start + AT_ONCE]
@@ -197,7 +220,10 @@ class Translator:
             if not text:
                 return _Source(text, [], (), (), False)
             fitted = self.pictures.get(text) if self.pictures is not None else None
-            return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
+            try:
+                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
+            except ValueError as error:
+                return _Source(text, [], (), (), False, wrong=str(error))
         if not text.strip():
             return _Source(text, [], (), (), False)
         encoded = self.source.encode(text)
@@ -381,6 +407,7 @@ class _Source:
     cut: bool
     picture: Fitted | None = None
     readings: tuple[Encoded, ...] = ()  # one for each model, where they differ
+    wrong: str = ""  # why it cannot be read, if so
 
     def numbers(self, model: int) -> list[int]:
         return self.readings[model].ids if self.readings else self.ids

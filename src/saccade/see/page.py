@@ -118,6 +118,8 @@ def _one(p: "Prediction", number: int) -> str:
     if len(p.source) + len(p.text) > LONG:
         said = f"<details><summary><bdi>{html.escape(_short(p.text))}</bdi></summary>{said}</details>"
     head = f'<section id="p{number}" aria-label="{number + 1}: {html.escape(_short(p.text))}">{said}'
+    if p.wrong:
+        return f"{head}<p>{html.escape(p.wrong)}</p></section>"
     if not p.source.strip():
         return f"{head}<p>The source is empty, so nothing was written.</p></section>"
     if p.weights is None:

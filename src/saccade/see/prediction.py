@@ -84,6 +84,7 @@ class Prediction:
     gates: tuple[float, ...] = ()  # β of each target token: how much of what was seen was let in, if there is a gate
     picture: NDArray[np.uint8] | None = field(default=None, repr=False)  # [height, width, 3], as the model saw it
     occluded: tuple[Occluded, ...] = ()  # of each target token, if asked for
+    wrong: str = ""  # why the source could not be read, and nothing was written, if so
 
     @property
     def attention(self) -> dict[str, NDArray[np.float32]]:
@@ -139,6 +140,8 @@ class Prediction:
             "cut_source": self.cut_source,
             "cut_output": self.cut_output,
         }
+        if self.wrong:
+            record |= {"error": self.wrong, "score": None}
         if self.grid is not None:
             record |= {"grid": list(self.grid), "cell": self.cell}
             if self.picture is not None:
@@ -183,7 +186,7 @@ class Prediction:
             found = cls(
                 record["source"],
                 record["text"],
-                record["score"],
+                0.0 if record.get("error") else record["score"],
                 tokens[0],
                 tokens[1],
                 tuple(record["log_probabilities"]),
@@ -199,6 +202,7 @@ class Prediction:
                 grid=tuple(record["grid"]) if "grid" in record else None,
                 picture=unpacked(record["picture"]) if "picture" in record else None,
                 occluded=tuple(Occluded(**o) for o in record.get("occluded", [])),
+                wrong=record.get("error", ""),
                 tree=tuple(Branch(**branch) for branch in record.get("tree", [])),
                 runners_up=tuple(
                     tuple((r["text"], r["probability"]) for r in row) for row in record.get("runners_up", [])
@@ -214,9 +218,8 @@ class Prediction:
     def _check(self) -> None:
         """Whether its parts fit together; somebody else may have written them."""
         written, read = len(self.target_tokens), len(self.source_tokens)
-        if not all(isinstance(t, str) for t in (self.source, self.text, *(t.text for t in self.source_tokens))):
-            raise TypeError("source, text and tokens must be texts")
-        if not all(isinstance(t.text, str) for t in self.target_tokens):
+        tokens = (*self.source_tokens, *self.target_tokens)
+        if not all(isinstance(t, str) for t in (self.source, self.text, self.wrong, *(t.text for t in tokens))):
             raise TypeError("source, text and tokens must be texts")
         if any("\ud800" <= c <= "\udfff" for text in (self.source, self.text) for c in text):
             raise TypeError("half of a surrogate pair stands in a text")

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from saccade.config import TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
-from saccade.metrics import ailments, plain, text_scores
+from saccade.metrics import ailments, plain, text_scores, too_short
 from saccade.model import Model
 from saccade.search import MOST_WRITTEN, Options, Translator
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
@@ -43,7 +43,7 @@ class Progress:
     loss: float  # of the last step, for each real token
     tokens: int  # real tokens of the target in that step
     dev_loss: float | None = None  # set when the dev set was looked at
-    score: float | None = None  # of the task: sources exactly right, or BLEU, in percent
+    score: float | None = None  # of the task: sources exactly right, BLEU or chrF, in percent
     planned: int = 0  # steps of the plan before it was changed
     cut: bool = False  # the time ran out at this step
     ailing: str | None = None  # what is plainly wrong with how most dev sources are looked at, once that can be asked
@@ -154,7 +154,7 @@ class Learner:
         return total / max(1, count)
 
     def _score(self, sources: int) -> float:
-        """Percent of the first so many sources that are written exactly right or, of text, BLEU; greedily."""
+        """Percent of the first so many sources that are written exactly right or, of text, BLEU or chrF; greedily."""
         known: dict[str, list[str]] = {}
         for source, target in self.dev:
             known.setdefault(source, []).append(target)
@@ -163,7 +163,8 @@ class Learner:
         if self.run.config.target.spelt:
             right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
             return 100 * right / max(1, len(texts))
-        return text_scores(outputs, [known[text] for text in texts], only=("bleu",))["bleu"].score
+        name = "chrf" if too_short(p.target for p in self.dev) else "bleu"
+        return text_scores(outputs, [known[text] for text in texts], only=(name,))[name].score
 
     def _translator(self) -> Translator:
         translator = self.run.translator([self.average])
