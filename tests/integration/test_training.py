@@ -61,10 +61,8 @@ class InterruptedHereError(Exception):
     pass
 
 
-@pytest.mark.parametrize("moments", [[1], [5], [6], [7], [13, 14, 20], [23]])
-def test_a_run_resumes_bit_for_bit(tmp_path, straight, moments):
-    """Stopped between checkpoints, at one, before the first, again and again."""
-    start(tmp_path / "again")
+def interrupt(run: Run, moments: list[int]) -> None:
+    """Trains it up to each of these steps, every time as a new process would that knows nothing of the last."""
     for moment in moments:
 
         def stop(progress, moment=moment):
@@ -72,10 +70,30 @@ def test_a_run_resumes_bit_for_bit(tmp_path, straight, moments):
                 raise InterruptedHereError
 
         with pytest.raises(InterruptedHereError):
-            train(Run.open(tmp_path / "again"), PAIRS, DEV, stop)
-        torch.manual_seed(time.time_ns() % 2**31)  # a new process knows nothing of the old one
+            train(Run.open(run.path), PAIRS, DEV, stop)
+        torch.manual_seed(time.time_ns() % 2**31)
+
+
+@pytest.mark.parametrize("moments", [[1], [5], [6], [7], [13, 14, 20], [23]])
+def test_a_run_resumes_bit_for_bit(tmp_path, straight, moments):
+    """Stopped between checkpoints, at one, before the first, again and again."""
+    interrupt(start(tmp_path / "again"), moments)
     train(Run.open(tmp_path / "again"), PAIRS, DEV)
     assert_same_bits(straight, tmp_path / "again")
+
+
+def test_a_run_with_products_in_bfloat16_resumes_bit_for_bit_and_keeps_float32(tmp_path):
+    runs = [
+        start(tmp_path / name, train={**SETTINGS["train"], "precision": precision})
+        for name, precision in (("straight", "bfloat16"), ("again", "bfloat16"), ("exact", "float32"))
+    ]
+    interrupt(runs[1], [7, 13])
+    for run in runs:
+        train(Run.open(run.path), PAIRS, DEV)
+    assert_same_bits(tmp_path / "straight", tmp_path / "again")
+    rounded, exact = weights(tmp_path / "again"), weights(tmp_path / "exact")
+    assert {x.dtype for x in rounded.values()} == {torch.float32}
+    assert any(not torch.equal(rounded[name], exact[name]) for name in exact)
 
 
 def test_a_real_kill(tmp_path, straight):

@@ -153,6 +153,26 @@ def test_it_learns_a_little(model):
     assert [n for n, p in model.named_parameters() if p.grad is None] == []
 
 
+def test_products_in_bfloat16_point_the_same_way(model):
+    """Every family can be trained with autocast: the loss is a float32, and the gradient's way that of float32."""
+    model = model.float()
+    for parameter in model.parameters():
+        torch.nn.init.uniform_(parameter, -0.3, 0.3)
+    tokens, mask = sources()
+    given, wanted = torch.randint(V_TARGET, (3, 5)), torch.randint(V_TARGET, (3, 5))
+    real = torch.arange(5) < torch.tensor([[5], [2], [4]])
+    losses, ways = [], []
+    for rounded in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=rounded):
+            loss = model(tokens, mask, given, wanted, real, 0.1)
+        slopes = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True)
+        losses.append(loss)
+        ways.append(torch.cat([slope.flatten() for slope in slopes]))
+    assert losses[1].dtype == torch.float32
+    torch.testing.assert_close(losses[1], losses[0], atol=0, rtol=2e-2)
+    assert torch.cosine_similarity(*ways, dim=0) > 0.98
+
+
 def test_the_loss_sees_real_words_only(model):
     tokens, mask = sources()
     given, wanted = torch.randint(V_TARGET, (3, 5)), torch.randint(V_TARGET, (3, 5))
@@ -333,3 +353,7 @@ def test_the_loss_is_that_of_torch(smoothing):
     loss = summed_loss(huge, torch.tensor([1]), smoothing)
     assert torch.isfinite(loss)
     assert torch.isfinite(torch.autograd.grad(loss, huge)[0]).all()
+    rounded = logits.detach().bfloat16().requires_grad_()  # as autocast gives them
+    loss = summed_loss(rounded, wanted, smoothing)
+    assert_equal(loss, summed_loss(rounded.float(), wanted, smoothing))
+    assert torch.autograd.grad(loss, rounded)[0].dtype == torch.bfloat16

@@ -64,6 +64,11 @@ class TrainConfig(Config):
         None, description="Stop after so many looks at the dev set without a better score; if not given, never."
     )
     tensorboard: bool = Field(False, description="Whether to write RUN/tensorboard too; needs saccade[tensorboard].")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="What products of matrices are computed in while it learns; all else stays float32. "
+        "If not given, bfloat16 on a processor that has instructions for it.",
+    )
     device: str = Field("cpu", description="Where it learns: cpu, or what torch knows of besides, such as cuda.")
     seed: NonNegativeInt = Field(
         0, description="Decides the first weights, the order of the batches and what dropout leaves out."

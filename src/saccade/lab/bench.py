@@ -27,7 +27,14 @@ Settings = dict[str, dict[str, Any]]
 SEEDS = (0, 1, 2)
 TOY: Settings = {  # what the small models of the lab have in common
     "model": {"dropout": 0.0},
-    "train": {"batch_tokens": 2000, "learning_rate": 4e-3, "label_smoothing": 0.0, "evaluations": 2, "average": 0.9},
+    "train": {
+        "batch_tokens": 2000,
+        "learning_rate": 4e-3,
+        "label_smoothing": 0.0,
+        "evaluations": 2,
+        "average": 0.9,
+        "precision": "float32",  # so that every machine measures the same
+    },
     "source": {"kind": "symbols"},
     "target": {"kind": "symbols"},
 }

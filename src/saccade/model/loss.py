@@ -1,9 +1,10 @@
 """Cross-entropy with label smoothing, in fewer passes over the logits.
 
-    loss = −(1 − ε) log p[y] − ε/V Σ log p    p = softmax(z)    ∂loss/∂z = p − (1 − ε) onehot(y) − ε/V
+    loss = log Σ e^z − (1 − ε) z[y] − ε/V Σ z    p = softmax(z)    ∂loss/∂z = p − (1 − ε) onehot(y) − ε/V
 
-torch takes the two terms one by one, each with a gradient as large as the logits; with thousands of symbols every step
-feels that.
+torch takes the two terms of smoothing one by one, each with a gradient as large as the logits, and goes through
+logarithms and back; with thousands of symbols every step feels that. Here p is computed once, and log Σ e^z is read
+off its largest share: max z − log max p.
 """
 
 from typing import Any
@@ -15,22 +16,23 @@ from torch import Tensor
 class _Smoothed(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, wanted: Tensor, smoothing: float) -> Tensor:
-        log_shares = logits.log_softmax(-1)  # [R, V]
-        loss = (smoothing - 1) * log_shares.gather(-1, wanted.unsqueeze(-1)).sum()
+        exact = torch.promote_types(logits.dtype, torch.float32)  # sums over thousands of words are not for bf16
+        shares = logits.softmax(-1, dtype=exact)  # [R, V]
+        log_total = logits.amax(-1).to(exact) - shares.amax(-1).log()  # [R]
+        loss = log_total.sum() + (smoothing - 1) * logits.gather(-1, wanted.unsqueeze(-1)).sum(dtype=exact)
         if smoothing:
-            loss = loss - smoothing / logits.shape[-1] * log_shares.sum()
-        ctx.save_for_backward(log_shares, wanted)
-        ctx.smoothing = smoothing
+            loss = loss - smoothing / logits.shape[-1] * logits.sum(dtype=exact)
+        ctx.save_for_backward(shares, wanted)
+        ctx.smoothing, ctx.dtype = smoothing, logits.dtype
         return loss
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        log_shares, wanted = ctx.saved_tensors
-        slope = log_shares.exp()  # [R, V]
-        torch.addcmul(-grad * ctx.smoothing / slope.shape[-1], slope, grad, out=slope)
-        told = (grad * (ctx.smoothing - 1)).expand(len(wanted), 1)
-        return slope.scatter_add_(-1, wanted.unsqueeze(-1), told), None, None
+        shares, wanted = ctx.saved_tensors
+        slope = shares - ctx.smoothing / shares.shape[-1]  # [R, V]
+        slope.scatter_add_(-1, wanted.unsqueeze(-1), slope.new_full((len(wanted), 1), ctx.smoothing - 1))
+        return slope.mul_(grad).to(ctx.dtype), None, None
 
 
 def summed_loss(logits: Tensor, wanted: Tensor, smoothing: float = 0.0) -> Tensor:

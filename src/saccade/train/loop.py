@@ -20,6 +20,7 @@ from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import ailments, plain, text_scores, too_short
 from saccade.model import Model
 from saccade.search import MOST_WRITTEN, Options, Translator
+from saccade.train.memory import keep_freed_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
 
@@ -77,6 +78,7 @@ class Learner:
     """Everything that changes while a run learns, and how it is written down and read back."""
 
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
+        keep_freed_memory()
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
         self.dev_examples = numbered(self.dev, run.source, run.target)
         self.model = run.first_model().to(find_device(self.config.device))
@@ -364,7 +366,8 @@ def _update(
     sampling = config.scheduled_sampling * progress
     guided = config.diagonal * (1 - progress)
     told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic, guided, config.word_dropout)
-    total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
+    with torch.autocast(batch.given.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
     tokens = int(batch.real.sum())
     loss = total / tokens
     loss.backward()

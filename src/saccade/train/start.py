@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from saccade.config import RunConfig
 from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
@@ -183,6 +185,7 @@ def _chosen(
     say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
+    asked["train"].setdefault("precision", _precision(asked["train"].get("device", "cpu"), say))
     config = RunConfig.read(asked, "settings")
     learnt = {
         side: Tokeniser.train(
@@ -201,6 +204,15 @@ def _chosen(
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
+
+
+def _precision(device: str, say: Callable[[str], None]) -> str:
+    """What products are computed in: a processor with instructions for bfloat16 learns half as fast again with it."""
+    told = getattr(torch.cpu, "get_capabilities", dict[str, Any])()  # since torch 2.9
+    if device != "cpu" or not (told.get("avx512_bf16") or told.get("amx_bf16")):
+        return "float32"
+    say("precision: products in bfloat16, for which this processor has instructions (train.precision=float32: without)")
+    return "bfloat16"
 
 
 def _instead(chosen: dict[str, Any], own: dict[str, Any]) -> str:
