@@ -25,7 +25,7 @@ from saccade.data import START, STOP, Batch, Examples, batches
 from saccade.model import Model, build
 from saccade.search.beam import beam_search
 from saccade.train.loop import _optimiser, _update
-from saccade.train.memory import keep_freed_memory
+from saccade.train.memory import mind_memory
 
 VOCABULARY, PAIRS, STEPS, WRITTEN = 8004, 4000, 12, 256
 PRECISIONS = ("float32", "bfloat16")
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
     torch.set_num_threads(2)
-    keep_freed_memory()
+    mind_memory()
     examples = corpus()
     lines = [
         f"torch {torch.__version__}, 2 threads, {_processor()}.",

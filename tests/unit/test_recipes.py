@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 from saccade.config import RunConfig
@@ -11,6 +12,7 @@ from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
 from saccade.train import start
+from saccade.train.start import _precision
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -163,3 +165,16 @@ class TestFrames:
         with pytest.raises(ValueError, match="no picture can be read"):
             self.started(album, height=32, width=32)
         assert not (album.parent / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "width", "picked"),
+    [({"avx512_bf16": True}, 256, "bfloat16"), ({"avx512_bf16": True}, 32, "float32"), ({}, 256, "float32")],
+)
+def test_products_are_rounded_only_where_that_is_quicker(monkeypatch, told, width, picked):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: told, raising=False)
+    asked, said = {"model": {"width": width}, "train": {"batch_tokens": 1000}}, []
+    assert _precision(asked, said.append) == picked
+    assert bool(said) == (picked == "bfloat16")
+    assert _precision({**asked, "train": {"batch_tokens": 1000, "precision": "float32"}}, said.append) == "float32"
+    assert _precision({**asked, "image": {}}, said.append) == "float32"

@@ -20,7 +20,7 @@ from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import ailments, plain, text_scores, too_short
 from saccade.model import Model
 from saccade.search import MOST_WRITTEN, Options, Translator
-from saccade.train.memory import keep_freed_memory
+from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
 
@@ -78,7 +78,7 @@ class Learner:
     """Everything that changes while a run learns, and how it is written down and read back."""
 
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
-        keep_freed_memory()
+        mind_memory()
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
         self.dev_examples = numbered(self.dev, run.source, run.target)
         self.model = run.first_model().to(find_device(self.config.device))

@@ -1,21 +1,27 @@
-"""Memory that is freed is kept for the next step.
-
-glibc gives large freed blocks back to the system, and a training step asks for the same blocks again: the system has to
-clear each of their pages anew. That was a fifth of the time of a small Transformer (docs/benchmarks.md).
-"""
+"""How much memory a process that learns asks the system for, and how often."""
 
 import ctypes
+import os
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # as malloc.h names them
 MIB = 1024 * 1024
+COMPILED = 64  # products: about those of two steps
 
 
-def keep_freed_memory() -> None:
-    """For this process, from now on; where there is no glibc, nothing."""
+def mind_memory() -> None:
+    """For this process, from now on.
+
+    What is freed is kept for the next step: glibc gives large blocks back to the system, a step asks for the same ones
+    again, and the system has to clear each of their pages anew. That was a fifth of the time of a small Transformer.
+
+    Few compiled products are kept: in bfloat16 oneDNN compiles one for every shape that it meets, and batches of
+    sentences have ever other shapes. The 1,024 that it keeps by itself take gigabytes and are hardly ever met again.
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(COMPILED))  # read when the first one is compiled
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
-        return
+        return  # no glibc
     mallopt(MMAP_THRESHOLD, 32 * MIB)  # the most it takes: blocks above are the system's all the same
     mallopt(TRIM_THRESHOLD, 2**31 - 1)
     mallopt(TOP_PAD, 64 * MIB)

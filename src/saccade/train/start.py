@@ -40,6 +40,7 @@ SIDES = re.compile(
     re.IGNORECASE,
 )
 MOST_SIDED = 0.02  # share of the captions that may tell left from right where pictures are turned round
+ROUNDED = 250_000  # numbers that a layer makes of a batch, from which on bfloat16 is quicker (docs/benchmarks.md)
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
 
@@ -185,7 +186,7 @@ def _chosen(
     say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
-    asked["train"].setdefault("precision", _precision(asked["train"].get("device", "cpu"), say))
+    asked["train"]["precision"] = _precision(asked, say)
     config = RunConfig.read(asked, "settings")
     learnt = {
         side: Tokeniser.train(
@@ -206,10 +207,14 @@ def _chosen(
     return config, learnt["source"], learnt["target"]
 
 
-def _precision(device: str, say: Callable[[str], None]) -> str:
-    """What products are computed in: a processor with instructions for bfloat16 learns half as fast again with it."""
+def _precision(asked: Asked, say: Callable[[str], None]) -> str:
+    """What products are computed in: bfloat16 where a processor has instructions for it and they are large enough."""
+    if "precision" in asked["train"]:
+        return str(asked["train"]["precision"])
     told = getattr(torch.cpu, "get_capabilities", dict[str, Any])()  # since torch 2.9
-    if device != "cpu" or not (told.get("avx512_bf16") or told.get("amx_bf16")):
+    able = asked["train"].get("device", "cpu") == "cpu" and (told.get("avx512_bf16") or told.get("amx_bf16"))
+    size = asked["train"]["batch_tokens"] * asked["model"]["width"]
+    if not able or "image" in asked or size < ROUNDED:
         return "float32"
     say("precision: products in bfloat16, for which this processor has instructions (train.precision=float32: without)")
     return "bfloat16"
