@@ -31,7 +31,7 @@ from saccade.evaluate import (
 )
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
-from saccade.see.prediction import write_whole
+from saccade.see.files import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place

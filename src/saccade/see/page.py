@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saccade.see.prediction import packed
-from saccade.see.views import View, digits, usual, view, warnings_of, words_of
+from saccade.see.views import View, digits, unseen, usual, view, warnings_of, words_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -118,14 +118,8 @@ def _one(p: "Prediction", number: int) -> str:
     if len(p.source) + len(p.text) > LONG:
         said = f"<details><summary><bdi>{html.escape(_short(p.text))}</bdi></summary>{said}</details>"
     head = f'<section id="p{number}" aria-label="{number + 1}: {html.escape(_short(p.text))}">{said}'
-    if p.wrong:
-        return f"{head}<p>{html.escape(p.wrong)}</p></section>"
-    if not p.source.strip():
-        return f"{head}<p>The source is empty, so nothing was written.</p></section>"
-    if p.weights is None:
-        return f"{head}<p>There is no attention to show.</p></section>"
-    if not p.weights.size:
-        return f"{head}<p>Nothing was written, so nothing was looked at.</p></section>"
+    if (why := unseen(p)) is not None:
+        return f"{head}<p>{html.escape(why)}</p></section>"
     if p.grid is not None:
         return f"{head}{_glances(p, number)}</section>"
     shown = view(p)

@@ -11,7 +11,7 @@ import numpy as np
 
 from saccade.see.prediction import Prediction
 from saccade.see.terminal import printable
-from saccade.see.views import LEAST, Others, View, digits, view
+from saccade.see.views import LEAST, Others, View, digits, unseen, view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,13 +33,9 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
     """PNG, SVG or PDF of the weights [T, N]."""
     import matplotlib as mpl  # noqa: PLC0415  (half a second, only where a picture is drawn)
 
-    if not prediction.source.strip():
-        raise ValueError("the source is empty: there is nothing to draw")
-    if prediction.weights is None:
-        raise ValueError("there is no attention to draw")
+    if (why := unseen(prediction)) is not None:
+        raise ValueError(f"there is nothing to draw: {why}")
     shown = view(prediction, name)
-    if not len(shown.rows):
-        raise ValueError("nothing was written: there is nothing to draw")
     if max(shown.weights.shape) > MOST_SIDE and shown.columns:
         rows, columns = shown.weights.shape
         raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")

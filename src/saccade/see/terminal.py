@@ -3,7 +3,7 @@
 import unicodedata
 from typing import TYPE_CHECKING
 
-from saccade.see.views import LEAST, View, digits, view, warnings_of
+from saccade.see.views import LEAST, View, digits, unseen, view, warnings_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -16,10 +16,8 @@ COLOURS = (236, 238, 24, 31, 38, 51)  # of 256, from dim grey to bright cyan
 
 def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80, name: str | None = None) -> str:
     """Rows are what was written, columns the source, in slices that fit the width; the last tells more of each row."""
-    if not prediction.source.strip():
-        return "(an empty text)"
-    if prediction.weights is None:
-        return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
+    if (why := unseen(prediction)) is not None:
+        return f"{printable(prediction.source)} → {printable(prediction.text)}\n({why})"
     shown = view(prediction, name)
     if not shown.columns:
         return _glances(prediction, shown, colour, width)
