@@ -52,7 +52,7 @@ def _peak(p: "Prediction") -> float:
     """How many times more than everywhere alike the place of a picture was looked at that was looked at most."""
     if p.grid is None or p.weights is None or not p.weights.size:
         return 0.0
-    return float(p.weights.max()) * p.weights.shape[1]
+    return float(p.weights.max() * p.weights.shape[1])
 
 
 def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), language: str = "en") -> str:
@@ -264,8 +264,9 @@ def _glances(p: "Prediction", number: int, brightest: float) -> str:
     heads = _heads("word", "looks most at", "with", *_known(shown))
     return (
         f'{defined}<p class="score scale">{scale}</p><div class="controls"></div>'
-        f'<div class="glances" data-brightest="{brightest:.6g}">{"".join(figures)}</div><details><summary>As a table</summary>'
-        f'<div class="scroll" tabindex="0"><table class="plain"><thead><tr>{heads}</tr></thead>'
+        f'<div class="glances" data-brightest="{brightest:.6g}">{"".join(figures)}</div>'
+        '<details><summary>As a table</summary><div class="scroll" tabindex="0">'
+        f'<table class="plain"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(table)}</tbody></table></div></details>{_inside(p)}"
     )
 
