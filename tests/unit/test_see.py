@@ -14,7 +14,7 @@ from saccade.see.alignment import END
 from saccade.see.files import ENDINGS, SEVERAL, save
 from saccade.see.picture import fonts_for
 from saccade.see.prediction import Occluded
-from saccade.see.terminal import _width, printable
+from saccade.see.terminal import printable, width_of
 from saccade.see.views import usual, view
 
 
@@ -211,6 +211,14 @@ def test_characters_that_no_font_has_are_told_of(tmp_path):
         prediction(text="äß", target_tokens=tokens("ä", "ש", "م")).save(tmp_path / "y.png")
 
 
+def test_letters_above_a_picture_stand_upright_and_words_lie(tmp_path):
+    letters = prediction(source_tokens=tokens("t", "한", "e\u0301"))
+    for said, turned in ((letters, False), (prediction(source_tokens=tokens("the", "long", "way")), True)):
+        said.save(tmp_path / "x.svg", view="pieces")
+        drawn = (tmp_path / "x.svg").read_text()
+        assert ("rotate(-90" in drawn) is turned
+
+
 def test_too_many_tokens_for_a_picture_are_said_to_be(tmp_path):
     many = tuple(Token("w", (2 * i, 2 * i + 1)) for i in range(500))
     long = prediction(source_tokens=many, cross=np.full((1, 1, 4, 500), 1 / 500, np.float32))
@@ -334,8 +342,8 @@ def test_views_by_name(tmp_path):
 def test_what_joins_letters_is_shown_and_marks_take_no_room():
     assert printable("می\u200cروم") == "می\u200cروم"
     assert printable("a\u202eb") == "a�b"
-    assert _width("\u1112\u1161\u11ab") == 2  # 한, spelt out
-    assert _width("क्‍ष") == 2
+    assert width_of("\u1112\u1161\u11ab") == 2  # 한, spelt out
+    assert width_of("क्‍ष") == 2
 
 
 def test_a_long_source_is_cut_into_slices():
