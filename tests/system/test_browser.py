@@ -180,6 +180,7 @@ def test_colours_are_the_weights(open_page):
     row = tab.locator("tbody tr").nth(1).locator("td")
     assert row.nth(1).evaluate(colour) == "rgb(0, 70, 120)"
     assert row.nth(0).evaluate(colour) == "rgba(0, 70, 120, 0)"
+    assert "full colour is a weight of 1" in tab.locator("caption").inner_text()  # one scale, whatever is shown
 
 
 def test_the_keyboard_alone_suffices(open_page):

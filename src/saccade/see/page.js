@@ -77,7 +77,7 @@
       head.append(cell);
     }
     table.tHead.replaceChildren(head);
-    table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at.`;
+    table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at; full colour is a weight of 1.`;
     const here = [...table.tBodies[0].rows].findIndex((row) => row.classList.contains("here"));
     table.tBodies[0].replaceChildren(...view.target.map((text, t) => {
       const row = element("tr");

@@ -170,7 +170,7 @@ def _table(shown: View) -> str:
     more = _heads(*_known(shown))
     return (
         "<table><caption>Rows: what was written. Columns: the source. The stronger the colour, the more it was looked "
-        "at.</caption>"
+        "at; full colour is a weight of 1.</caption>"
         f"<thead><tr><td></td>{columns}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
