@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import saccade
-from saccade.data import TASKS
-from saccade.evaluate import against, of_outputs
+from saccade.data import TASKS, Pair
+from saccade.evaluate import System, against, comparison_page, of_outputs
+from saccade.evaluate.report import report
 from saccade.metrics import bleu_of, bleu_parts, paired
+from saccade.see import Prediction
 from saccade.see.chart import Series, bars, chart
 
 
@@ -38,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 def test_runs_and_outputs_of_others_side_by_side(folder):
-    ran = run("compare", "long", "short", "perfect.txt", "test.tsv", "-o", "out.html", "--json", cwd=folder)
+    ran = run("compare", "perfect.txt", "short", "long", "test.tsv", "-o", "out.html", "--json", cwd=folder)
     assert ran.returncode == 0, ran.stderr
     found = json.loads(ran.stdout)
     exact = {s["name"]: s["exact"] for s in found["systems"]}
@@ -46,9 +48,10 @@ def test_runs_and_outputs_of_others_side_by_side(folder):
     ranks = [(a["better"], a["worse"]) for a in found["against"]]  # every pair
     assert ranks == [("perfect.txt", "long"), ("perfect.txt", "short"), ("long", "short")]
     assert found["against"][1]["chance"] == 0
-    assert {s["one"] for s in found["shared_attention"]} == {"long"}
+    assert [(s["one"], s["other"]) for s in found["shared_attention"]] == [("short", "long")]
     page = (folder / "out.html").read_text()
-    assert page.count("<svg") == 3  # BLEU and exact by length, and while learning
+    assert page.count("<svg") == 4  # BLEU and exact by length; score and losses while learning
+    assert page.count('<li class="c1">short</li>') == 4  # in one colour everywhere
     assert "share least" in page
     assert "Where they differ most" in page
     assert not list(folder.glob("*.part"))
@@ -70,6 +73,10 @@ def test_a_report_of_one_run(folder):
     assert found["attention"]["by_class"]
     page = (folder / "one.html").read_text()
     assert "best and the" in page
+    assert "among the best, chrF 100; wanted:" in page
+    assert '<li class="c1">last batch</li>' in page
+    for bucket in found["by_length"]:  # the figures of the curves can be read too
+        assert f"<td><bdi>{bucket['sources']}</bdi></td><td><bdi>{bucket['bleu']:.1f} (" in page
     assert "What its attention tells" in page
 
 
@@ -142,3 +149,43 @@ def test_a_chart_of_nothing_and_of_one_point():
     assert chart([], "x", "y") == ""
     assert "<rect" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")
     assert "<polyline" in chart([Series("a", [1], [2], [1], [3])], "x", "y")
+
+
+def test_a_series_without_points_keeps_its_colour_from_others():
+    drawn = chart([Series("none", [], []), Series("some", [1, 2], [3, 4])], "x", "y")
+    assert "none" not in drawn
+    assert drawn.count('class="c1') == 4  # line, two dots, legend
+
+
+def test_what_others_wrote_of_pictures_stands_beside_it_in_any_order():
+    """Pictures have no length, whoever wrote of them."""
+    pairs = [Pair(f"{i}.png", "a red square") for i in range(60)]
+    texts = [p.target for p in pairs]
+    ours = System(
+        "ours", report([Prediction(p.source, p.target, 0.0) for p in pairs], [[t] for t in texts], False, True)
+    )
+    theirs = of_outputs("theirs", ["x"] * 60, pairs, False, True)
+    assert ours.report.scores["rouge_l"] == 100 > theirs.report.scores["rouge_l"]
+    for systems in ([theirs, ours], [ours, theirs]):
+        page = comparison_page(systems, pairs, "pictures")
+        assert "CIDEr-D" in page
+        assert "By length" not in page
+
+
+def test_sentences_are_ranked_by_how_near_they_are_also_where_no_word_is_whole():
+    pairs = [Pair(f"source {i}", "2019-05-03") for i in range(4)]
+    near = of_outputs("near", ["2019-05-04", "2019-05-03", "x", "2019-05-13"], pairs, True)
+    far = of_outputs("far", ["2019-05-04", "2019-05-03", "x", "7"], pairs, True)
+    page = comparison_page([near, far], pairs, "dates")
+    first = page.partition("Where they differ most, by the chrF of each</h2>")[2]
+    assert first.index("2019-05-13") < first.index("2019-05-04")
+    assert "near, chrF 100; wanted: 2019-05-03" in page
+
+
+def test_a_run_of_words_is_compared_with_one_of_symbols(folder):
+    """What each takes for the figure that says most does not matter: the test decides."""
+    settings = {"target": {"kind": "words"}, "model": {"width": 16}, "train": {"steps": 3, "evaluations": 1}}
+    saccade.train(folder / "train.tsv", folder / "words", settings=settings, quiet=True)
+    ran = run("compare", "words", "short", "test.tsv", "--json", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    assert len(json.loads(ran.stdout)["against"]) == 1

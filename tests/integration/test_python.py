@@ -73,6 +73,18 @@ def test_a_prefix_is_kept(model):
     assert model("a b c", prefix="q r").text.startswith("q r")
 
 
+def test_every_alternative_shows_its_own_glances(model, tmp_path):
+    """Law 2 for each hypothesis that is returned, whatever its rank."""
+    for best in model(["a b c", "d", "c b a d"], nbest=4):
+        for other in best.alternatives:
+            forced = model.score(best.source, other.text)
+            assert [t.text.strip() for t in other.target_tokens] == [t.text for t in forced.target_tokens]
+            assert np.allclose(other.weights, forced.weights, atol=1e-5)
+            assert sum(other.log_probabilities) == pytest.approx(other.score, abs=1e-4)
+    other.save(tmp_path / "other.png")
+    assert model("a b c", nbest=2, look=False).alternatives[0].weights is None
+
+
 def test_nbest_are_ordered(model):
     best = model("a b c", nbest=4)
     scores = [p.score / (len(p.text.split()) + 1) for p in (best, *best.alternatives)]

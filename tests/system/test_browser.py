@@ -180,6 +180,7 @@ def test_colours_are_the_weights(open_page):
     row = tab.locator("tbody tr").nth(1).locator("td")
     assert row.nth(1).evaluate(colour) == "rgb(0, 70, 120)"
     assert row.nth(0).evaluate(colour) == "rgba(0, 70, 120, 0)"
+    assert "full colour is a weight of 1" in tab.locator("caption").inner_text()  # one scale, whatever is shown
 
 
 def test_the_keyboard_alone_suffices(open_page):
@@ -258,6 +259,22 @@ def test_a_glance_lies_over_its_picture(open_page):
     assert inner["y"] - outer["y"] == pytest.approx(outer["height"] / 3, abs=1)
 
 
+def test_pictures_of_a_page_have_one_scale(open_page):
+    """Also if one model looks sharply, the other hardly anywhere, and their grids differ: times uniform is the unit."""
+    sharp, dull = np.full((1, 1, 4, 12), 0.02, np.float32), np.full((1, 1, 4, 6), 0.14, np.float32)
+    sharp[..., 3], dull[..., 2] = 0.78, 0.3  # 9.36 and 1.8 times uniform
+    other = replace(drawn(), cross=np.concatenate([dull, sharp[..., :6]]), grid=(2, 3))
+    tab = open_page([replace(drawn(), cross=sharp), other])
+    scales = tab.locator(".scale").all_inner_texts()
+    assert scales == ["Bright is where it looked; white would be 9 times what looking everywhere alike gives."] * 2
+    brightness = "e => getComputedStyle(e).fillOpacity"
+    peak = tab.locator("#p1 figure.glance").first.locator("rect").nth(2)
+    assert float(peak.evaluate(brightness)) == pytest.approx(0.8 - 0.8 * 1.8 / 9.36, abs=0.025)
+    tab.select_option("#p1 select", label="mean of all layers")  # weaker than what is usually shown, and drawn so
+    weaker = 6 * float(other.cross.mean((0, 1))[0, 2])
+    assert float(peak.evaluate(brightness)) == pytest.approx(0.8 - 0.8 * weaker / 9.36, abs=0.025)
+
+
 def test_cells_that_reach_beyond_the_picture_are_not_squeezed_into_it(open_page):
     tab = open_page([replace(drawn(), cell=12)])  # 3×4 cells of 12 pixels over 30×40
     figure = tab.locator("figure.glance").nth(1)
@@ -291,7 +308,7 @@ def test_a_source_of_two_thousand_tokens_is_still_a_picture(open_page):
     tab.locator("#p0 .scroll").first.evaluate("e => { e.scrollLeft = 9000; }")
     assert tab.locator("#p0 .large tbody bdi").first.bounding_box()["x"] >= 0  # and stay
     assert tab.locator("#p0 details tbody tr").count() == 40
-    assert "no attention" in tab.locator("#p2").inner_text()
+    assert "where it looked is not known" in tab.locator("#p2").inner_text()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -167,6 +167,10 @@ def test_views_of_a_translation(folder):
     assert ran.stdout == ""
     rows = [line.split("\t") for line in (folder / "out.tsv").read_text().splitlines()]
     assert [row[0] for row in rows] == ["1"] * 3 + ["2"] * 3
+    ran = run("translate", folder / "a", "a b", "--nbest", "2", "--show", "--save", folder / "both.soft")
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count("entropy") == 2  # each is drawn,
+    assert (folder / "both.soft").read_text().count("|||") == 8  # and kept
     ran = run("translate", folder / "a", "a b", "--force", "b a", "--json")
     assert json.loads(ran.stdout)["text"] == "b a"
 

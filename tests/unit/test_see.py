@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from saccade.see import Prediction, Token, align, from_links, page, read_soft, write_soft
 from saccade.see.alignment import END
+from saccade.see.files import ENDINGS, SEVERAL, save
 from saccade.see.picture import fonts_for
 from saccade.see.prediction import Occluded
-from saccade.see.terminal import _width, printable
+from saccade.see.terminal import printable, width_of
 from saccade.see.views import usual, view
 
 
@@ -60,6 +61,9 @@ def test_no_attention_is_no_failure():
     assert blind.alignment == []
     assert "no attention" in blind.drawn()
     assert "no attention" in page([blind])
+    unseen = Prediction("the cat", "die Katze", -1.5)  # the model may well have attention
+    assert "(where it looked is not known)" in unseen.drawn()
+    assert "where it looked is not known" in page([unseen])
 
 
 def test_a_link_goes_to_no_word_of_an_empty_text():
@@ -154,15 +158,43 @@ def test_what_is_no_record_is_said(record, says):
         Prediction.read(record)
 
 
-@pytest.mark.parametrize("ending", [".json", ".csv", ".txt", ".html", ".png", ".svg", ".pdf"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_every_ending(tmp_path, ending):
     file = tmp_path / f"glance{ending}"
     prediction().save(file)
     content = file.read_bytes()
     begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".html": b"<!doctype html>", ".svg": b"<?xml", ".json": b"{"}
     assert content.startswith(begins.get(ending, b""))
+    if ending == ".pharaoh":
+        assert content == b"0-0 1-1\n"
     if ending == ".csv":
         assert content.decode().splitlines()[1] == "die,0.8,0.2,0,0.606531,0.500402"  # words; then p and entropy
+
+
+@pytest.mark.parametrize("ending", SEVERAL)
+def test_files_that_hold_several(tmp_path, ending):
+    file = tmp_path / f"glances{ending}"
+    other = prediction(text="ein Hund", score=-3.0, target_tokens=tokens("ein", " Hu", "nd"))
+    save([prediction(), other], file)
+    content = file.read_text()
+    if ending == ".pharaoh":
+        assert content.splitlines() == ["0-0 1-1", "0-0 1-1"]
+        assert [p.pharaoh() for p in from_links([("the cat", "x y")] * 2, content.splitlines())] == ["0-0 1-1"] * 2
+    elif ending == ".json":
+        assert [Prediction.read(json.loads(line)).text for line in content.splitlines()] == ["die Katze", "ein Hund"]
+    else:
+        assert 0 < content.index("Kat") < content.index("Hu")
+
+
+def test_files_that_hold_one_refuse_several_and_links_need_words(tmp_path):
+    with pytest.raises(ValueError, match=r"one fits into .png, and these are 2; use .html .json"):
+        save([prediction(), prediction()], tmp_path / "x.png")
+    picture = prediction(source_tokens=(), grid=(2, 2))
+    for wrong in (picture, prediction(cross=None)):
+        with pytest.raises(ValueError, match="sentence 2: links are between the words of texts with attention"):
+            save([prediction(), wrong], tmp_path / "x.pharaoh")
+    save([prediction(), Prediction("", "", 0.0)], tmp_path / "x.pharaoh")  # a line for each, as the sources have
+    assert (tmp_path / "x.pharaoh").read_text() == "0-0 1-1\n\n"
 
 
 def test_characters_that_no_font_has_are_told_of(tmp_path):
@@ -177,6 +209,14 @@ def test_characters_that_no_font_has_are_told_of(tmp_path):
         warnings.simplefilter("error")
         said.save(tmp_path / "x.svg", view="pieces")  # text stays text
         prediction(text="äß", target_tokens=tokens("ä", "ש", "م")).save(tmp_path / "y.png")
+
+
+def test_letters_above_a_picture_stand_upright_and_words_lie(tmp_path):
+    letters = prediction(source_tokens=tokens("t", "한", "e\u0301"))
+    for said, turned in ((letters, False), (prediction(source_tokens=tokens("the", "long", "way")), True)):
+        said.save(tmp_path / "x.svg", view="pieces")
+        drawn = (tmp_path / "x.svg").read_text()
+        assert ("rotate(-90" in drawn) is turned
 
 
 def test_too_many_tokens_for_a_picture_are_said_to_be(tmp_path):
@@ -302,8 +342,8 @@ def test_views_by_name(tmp_path):
 def test_what_joins_letters_is_shown_and_marks_take_no_room():
     assert printable("می\u200cروم") == "می\u200cروم"
     assert printable("a\u202eb") == "a�b"
-    assert _width("\u1112\u1161\u11ab") == 2  # 한, spelt out
-    assert _width("क्‍ष") == 2
+    assert width_of("\u1112\u1161\u11ab") == 2  # 한, spelt out
+    assert width_of("क्‍ष") == 2
 
 
 def test_a_long_source_is_cut_into_slices():

@@ -254,7 +254,9 @@ Inside = Annotated[bool, typer.Option(help="Also where encoder and decoder looke
 Occlude = Annotated[
     bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
 ]
-Save = Annotated[Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt .soft.")]
+Save = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt .soft .pharaoh.")
+]
 Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
 Temperature = Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")]
 TopK = Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")]

@@ -92,6 +92,7 @@ def demo_command(task: str, output: Path, colour: bool, began: float) -> None:
     sys.stdout.flush()
     say(f"\nThe same as a page: {file}")
     name = "saccade" if shutil.which("saccade") else sys.argv[0]
+    name = "python -m saccade" if name.endswith("__main__.py") else name  # which is no program
     say("Next:")
     for line in demo.next:
         say(f"  {line.format(name, output)}")

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -31,7 +32,7 @@ from saccade.evaluate import (
 )
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
-from saccade.see.prediction import write_whole
+from saccade.see.files import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place
@@ -110,13 +111,13 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         corpus = _corpus(translator, test, [path])
         say(f"{name}: {len({p.source for p in corpus.pairs}):,} sources")
         found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
-    if len({s.report.symbols for s in found.values()}) > 1:
-        raise ValueError("some of these write sentences and some symbols, so no figure says most of both")
-    spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # no run says it: single words are spelt
-    symbols = next((s.report.symbols for s in found.values()), spelt)
+    kinds = {s.report.symbols for s in found.values()}
+    spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # where no run says it, or each its own
+    symbols = kinds.pop() if len(kinds) == 1 else spelt
+    found = {name: replace(s, report=replace(s.report, symbols=symbols)) for name, s in found.items()}
     for name in systems:
         if name not in runs:
-            found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols)
+            found[name] = of_outputs(name, read_outputs(Path(name)), corpus.pairs, symbols, test.pictures)
     ordered = [found[name] for name in systems]
     if output is not None:
         told = comparison_page(ordered, corpus.pairs, f"{len(ordered)} systems on {test.paths[0]}")

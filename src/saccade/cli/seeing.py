@@ -10,16 +10,16 @@ from pathlib import Path
 from saccade.cli.words import check_place, say
 from saccade.data import Pair, Source
 from saccade.errors import UsageError
-from saccade.see import Prediction, from_links, page, read_soft, write_soft
-from saccade.see.prediction import check_ending, write_whole
+from saccade.see import Prediction, from_links, read_soft
+from saccade.see.files import SEVERAL, VIEWED, check_ending
+from saccade.see.files import save as save_all
 from saccade.see.views import warnings_of
-
-SEVERAL = (".html", ".soft")  # kinds of files that hold several predictions
 
 
 def see_command(file: Path, pairs: Source | None, save: Path | None, view: str | None) -> None:
     if save is not None:
-        check_ending(save)
+        if check_ending(save) not in VIEWED and view is not None:
+            raise UsageError(f"--view: {save.suffix} holds every view")
         check_place(save)
     predictions = _read(file, pairs)
     for number, p in enumerate(predictions, 1):
@@ -30,21 +30,9 @@ def see_command(file: Path, pairs: Source | None, save: Path | None, view: str |
         width = shutil.get_terminal_size((100, 24)).columns
         print("\n\n".join(p.drawn(colour, width, view) for p in predictions))
     elif len(predictions) > 1 and save.suffix.lower() not in SEVERAL:
-        raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' and '.join(SEVERAL)} only")
+        raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' '.join(SEVERAL)} only")
     else:
         save_all(predictions, save, view)
-
-
-def save_all(predictions: list[Prediction], path: Path, view: str | None = None) -> None:
-    """One prediction as the ending says, or several in one file."""
-    if len(predictions) == 1:
-        predictions[0].save(path, view)
-    elif view is not None:
-        raise UsageError(f"--view: {path.suffix} holds every view")
-    elif path.suffix.lower() == ".soft":
-        write_whole(path, write_soft(predictions).encode())
-    else:
-        write_whole(path, page(predictions, title=path.stem).encode())
 
 
 def _read(file: Path, pairs: Source | None) -> list[Prediction]:

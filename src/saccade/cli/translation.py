@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import check_place, say
 from saccade.data import UNKNOWN
 from saccade.data.captions import PICTURES, Album, pictures_in
 from saccade.errors import UsageError
 from saccade.search import Options, Translator, occlude
 from saccade.see import Prediction
-from saccade.see.prediction import VIEWED, check_ending
+from saccade.see.files import SEVERAL, VIEWED, check_ending, save
 from saccade.see.terminal import printable
 from saccade.see.views import check_name, warnings_of
 from saccade.train import load
@@ -61,8 +60,8 @@ def caption_command(
     force: str | None,
     views: "Views",
 ) -> None:
-    if views.save is not None and views.save.suffix.lower() == ".soft":
-        raise UsageError(f"--save {views.save}: soft alignments hold texts, not pictures")
+    if views.save is not None and views.save.suffix.lower() in (".soft", ".pharaoh"):
+        raise UsageError(f"--save {views.save}: {views.save.suffix} holds texts, not pictures")
     if (folder is None) == (not sources):
         raise UsageError("--input: give pictures or a folder of them, one of the two")
     if folder is not None:
@@ -119,7 +118,7 @@ def _write(
             if force is not None and chunk[0]:
                 found = translator.score_all([(chunk[0], force)], views.inside)
             else:
-                found = translator.translate(chunk, options, look, prefix, views.inside)
+                found = translator.translate(chunk, options, look, prefix, views.inside, others=views.each)
             if views.occlude:
                 found = [occlude(translator, p.source, p) if p.text else p for p in found]
             for prediction in found:
@@ -132,7 +131,8 @@ def _write(
             if views.save is not None:
                 kept += found
     if views.save is not None and kept:
-        save_all(kept, views.save, views.view)
+        listed = views.save.suffix.lower() == ".json"  # a record lists its alternatives itself
+        save(kept if listed else [p for best in kept for p in (best, *best.alternatives)], views.save, views.view)
     if broken:
         raise ValueError(f"{broken} of {number} pictures could not be read; their lines are empty")
     return number
@@ -148,11 +148,9 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
         raise UsageError("--force: scores one target for one TEXT")
     if views.alignments and options.nbest > 1:
         raise UsageError("--alignments: of one output for each text; leave out --nbest, or use --json")
-    if options.nbest > 1 and (views.show or (views.save is not None and views.save.suffix.lower() != ".json")):
-        raise UsageError("--nbest: glances are shown of one output for each text; leave it out, or use --json")
-    save = views.save
-    if save is not None and len(texts) != 1 and save.suffix.lower() not in SEVERAL:
-        raise UsageError(f"--save {save}: several fit into {' and '.join(SEVERAL)} only; give one for {save.suffix}")
+    to = views.save
+    if to is not None and (len(texts) != 1 or options.nbest > 1) and to.suffix.lower() not in SEVERAL:
+        raise UsageError(f"--save {to}: several fit into {' '.join(SEVERAL)} only; ask for one for {to.suffix}")
 
 
 def _check_writable(translator: Translator, name: str, text: str) -> None:
@@ -192,6 +190,7 @@ class Views:
         self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
         self.view = view
         self.look = as_json or alignments or show or occlude or save is not None
+        self.each = show or (save is not None and save.suffix.lower() != ".json")  # also of alternatives
 
     def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
         if self.json:
@@ -200,16 +199,21 @@ class Views:
             for other in (prediction, *prediction.alternatives):
                 score = "" if other.wrong else f"{other.score:.4f}"
                 print(f"{number}\t{score}\t{_line(other.text)}", file=out)
+                self._draw(other, out)
         elif self.alignments:
             print(f"{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
         else:
             print(_line(prediction.text), file=out)
+        if nbest == 1:
+            self._draw(prediction, out)
+        if prediction.occluded and not self.json and (self.save is None or self.save.suffix.lower() not in OCCLUDED):
+            _print_occluded(prediction, out)
+
+    def _draw(self, prediction: Prediction, out: TextIO) -> None:
         if self.show:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
             print(prediction.drawn(colour, width, self.view), end="\n\n", file=out)
-        if prediction.occluded and not self.json and (self.save is None or self.save.suffix.lower() not in OCCLUDED):
-            _print_occluded(prediction, out)
 
 
 def _print_occluded(p: Prediction, out: TextIO) -> None:

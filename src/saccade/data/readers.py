@@ -144,7 +144,9 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
     elif most(lambda line: "," in line):
         kind, rows = "CSV", _csv(path, lines, columns, langs)
     else:
-        raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
+        raise ValueError(
+            f"{path}:1: expected two columns, separated by a tab or a comma, found one; name both of parallel files"
+        )
     if columns is not None and kind not in ("TSV", "CSV"):
         raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
     if langs is not None and kind in ("PO", "pairs with |||"):

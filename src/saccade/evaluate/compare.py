@@ -38,7 +38,9 @@ class Against(NamedTuple):
     chance: float  # the share of test sets, drawn from this one, on which it would not be so
 
 
-def of_outputs(name: str, outputs: Sequence[str], pairs: Sequence[Pair], symbols: bool) -> System:
+def of_outputs(
+    name: str, outputs: Sequence[str], pairs: Sequence[Pair], symbols: bool, pictures: bool = False
+) -> System:
     """What another system wrote: a line for each source of the test set, in its order, repeated ones counted once."""
     sources, references = references_of(pairs)
     if len(outputs) == len(pairs) != len(sources):  # a line for each pair: the first for each source counts
@@ -47,7 +49,7 @@ def of_outputs(name: str, outputs: Sequence[str], pairs: Sequence[Pair], symbols
     if len(outputs) != len(sources):
         raise ValueError(f"{name}: {len(outputs)} lines, expected one for each of {len(sources)} sources")
     said = [Prediction(s, o, 0.0) for s, o in zip(sources, outputs, strict=True)]
-    return System(name, report(said, references, symbols))
+    return System(name, report(said, references, symbols, pictures))
 
 
 def of_run(name: str, translator: Translator, pairs: Sequence[Pair], options: Options, curve: Any = ()) -> System:

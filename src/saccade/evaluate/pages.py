@@ -9,7 +9,7 @@ from saccade.data import Pair
 from saccade.evaluate.attention import Health, Judged, health
 from saccade.evaluate.compare import Shared, System, against, agreements, likely
 from saccade.evaluate.report import NAMES, Report
-from saccade.metrics import plain
+from saccade.metrics import plain, text_parts
 from saccade.see import Prediction
 from saccade.see.chart import Series, chart
 from saccade.see.page import sections, whole
@@ -40,27 +40,43 @@ def _by_length(systems: Sequence[System]) -> str:
         return ""
     if len(buckets) == 1:
         return f"<p>By length: all {buckets[0].sources:,} sources are in one bucket, too few or too much alike.</p>"
-    counts = [(f"{b.first}–{b.last}", f"{b.sources:,}") for b in systems[0].report.by_length]
-    unit, charts = systems[0].report.unit, []
+    unit, charts = f"{systems[0].report.unit} in the source", []
     for name, shown in (("bleu", "BLEU"), ("exact", "exact, %")):
         curves = []
         for s in systems:
-            buckets = s.report.by_length
-            low, high = zip(*(getattr(b, f"{name}_interval") for b in buckets), strict=True)
-            middle = [(b.first + b.last) / 2 for b in buckets]
-            curves.append(Series(s.name, middle, [getattr(b, name) for b in buckets], low, high))
-        charts.append(chart(curves, f"{unit} in the source", shown))
-    table = _rows("How many sources of each length", (f"{unit} in the source", "sources"), counts)
+            low, high = zip(*(getattr(b, f"{name}_interval") for b in s.report.by_length), strict=True)
+            middle = [(b.first + b.last) / 2 for b in s.report.by_length]
+            curves.append(Series(s.name, middle, [getattr(b, name) for b in s.report.by_length], low, high))
+        charts.append(chart(curves, unit, shown))
+    heads = [f"{s.name}: {shown}" if len(systems) > 1 else shown for s in systems for shown in ("BLEU", "exact")]
+    rows = []
+    for same in zip(*(s.report.by_length for s in systems), strict=True):  # one bucket, of each system
+        figures = [_with(*f) for b in same for f in ((b.bleu, b.bleu_interval), (b.exact, b.exact_interval))]
+        rows.append((f"{same[0].first}–{same[0].last}", f"{same[0].sources:,}", *figures))
+    table = _rows("In percent; in brackets the middle 95%", (unit, "sources", *heads), rows)
     return f"<h2>By length</h2>{''.join(charts)}{table}"
 
 
+def _with(score: float, ends: tuple[float, float]) -> str:
+    return f"{score:.1f} ({ends[0]:.1f} – {ends[1]:.1f})"
+
+
 def _learning(systems: Sequence[System]) -> str:
-    curves = [
-        Series(s.name, [row["step"] for row in s.curve], [row["score"] for row in s.curve])
-        for s in systems
-        if len(s.curve) > 1
-    ]
-    return f"<h2>While learning</h2>{chart(curves, 'step', 'dev score')}" if curves else ""
+    """The curves of each run, in the colour that it has everywhere: its score and its loss on the dev set; of a single
+    run also the loss of what it was learning from.
+    """
+    if not any(len(s.curve) > 1 for s in systems):
+        return ""
+    scores, losses = ([_curve(s, kind) for s in systems] for kind in ("score", "dev_loss"))
+    if len(systems) == 1:
+        losses = [losses[0]._replace(name="dev set"), _curve(systems[0], "loss")._replace(name="last batch")]
+    charts = chart(scores, "step", "dev score") + chart(losses, "step", "loss of a token, in nats")
+    return f"<h2>While learning</h2>{charts}"
+
+
+def _curve(system: System, kind: str) -> Series:
+    known = [row for row in system.curve if kind in row]
+    return Series(system.name, [row["step"] for row in known], [row[kind] for row in known])
 
 
 def _sentences(systems: Sequence[System]) -> tuple[list[Prediction], list[str], str]:
@@ -68,33 +84,27 @@ def _sentences(systems: Sequence[System]) -> tuple[list[Prediction], list[str], 
     and what was wanted; and a title.
     """
     found = systems[0].report
-    scores = np.array([[_score(p, known) for p, known in _lines(s.report)] for s in systems])  # [systems, sentences]
+    scores = np.array([_scored(s.report) for s in systems])  # [systems, sentences]
     if len(systems) == 1:
         order = np.argsort(scores[0], kind="stable")
         count = min(SHOWN, len(order) // 2 or 1)
         rows = {"among the best": order[::-1][:count], "among the worst": order[:count]}
-        labelled = [(i, f"{which}; wanted: {found.references[i][0]}") for which, some in rows.items() for i in some]
-        return [found.predictions[i] for i, _ in labelled], [told for _, told in labelled], "The best and the worst"
-    apart = scores.max(0) - scores.min(0)
-    most = np.argsort(-apart, kind="stable")[:SHOWN]
-    shown = [(s, i) for i in most for s in systems]
-    labels = [f"{s.name}; wanted: {found.references[i][0]}" for s, i in shown]
-    return [s.report.predictions[i] for s, i in shown], labels, "Where they differ most"
+        shown = [(0, i, f"{which}, ") for which, some in rows.items() for i in some]
+        title = "The best and the worst, by the chrF of each"
+    else:
+        most = np.argsort(scores.min(0) - scores.max(0), kind="stable")[:SHOWN]
+        shown = [(k, i, f"{s.name}, ") for i in most for k, s in enumerate(systems)]
+        title = "Where they differ most, by the chrF of each"
+    labels = [f"{told}chrF {scores[k, i]:.0f}; wanted: {found.references[i][0]}" for k, i, told in shown]
+    return [systems[k].report.predictions[i] for k, i, _ in shown], labels, title
 
 
-def _lines(found: Report) -> list[tuple[Prediction, list[str]]]:
-    return list(zip(found.predictions, found.references, strict=True))
-
-
-def _score(p: Prediction, known: list[str]) -> float:
-    """How near an output is to its nearest reference: words of both that the other has, F1."""
-    mine = plain(p.text).split()
-    best = 0.0
-    for reference in known:
-        theirs = plain(reference).split()
-        common = sum(min(mine.count(w), theirs.count(w)) for w in set(mine))
-        best = max(best, 2 * common / max(1, len(mine) + len(theirs)))
-    return best
+def _scored(found: Report) -> list[float]:
+    """How near each output is to its references: chrF, which tells near from far also of single words, and of writing
+    without blanks.
+    """
+    parts = text_parts("chrf", [plain(p.text) for p in found.predictions], [[*map(plain, r)] for r in found.references])
+    return [parts.score(row) for row in parts.rows]
 
 
 def _e(text: str) -> str:

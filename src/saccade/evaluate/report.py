@@ -115,13 +115,8 @@ def evaluate(
     sources, references = references_of(pairs)
     drawn = translator.reads_pictures and all(map(is_scene, sources))
     predictions = translator.translate(sources, options or Options(), look=look or drawn)
-    found = report(predictions, references, translator.symbols)
-    if not translator.reads_pictures:
-        return found
-    scores = {**found.scores, **caption_scores([p.text for p in predictions], references)}
-    if drawn:
-        scores |= scene_scores(predictions)
-    return replace(found, scores=scores, by_length=[])
+    found = report(predictions, references, translator.symbols, translator.reads_pictures)
+    return replace(found, scores=found.scores | scene_scores(predictions)) if drawn else found
 
 
 def references_of(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
@@ -134,8 +129,12 @@ def references_of(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:
     return list(known), list(known.values())
 
 
-def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool) -> Report:
-    """Scores of predictions against the references of each."""
+def report(
+    predictions: Sequence[Prediction], references: Sequence[Sequence[str]], symbols: bool, pictures: bool = False
+) -> Report:
+    """Scores of predictions against the references of each; those of captions too, if the sources are `pictures`, which
+    have no length.
+    """
     raw, outputs = [p.text for p in predictions], [plain(p.text) for p in predictions]
     wanted = [[plain(r) for r in known] for known in references]
     right = np.array([[float(o in known), 1.0] for o, known in zip(outputs, wanted, strict=True)]).reshape(-1, 2)
@@ -154,6 +153,7 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
     scores = {"bleu": bleu.score, **{name: found.score(found.rows.sum(0)) for name, found in text.items()}}
     scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
     scores["wer"] = 100 - scores["exact"]
+    scores |= caption_scores(raw, references) if pictures else {}
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
     intervals |= {name: interval(found.rows, found.score) for name, found in text.items()}
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
@@ -165,7 +165,7 @@ def report(predictions: Sequence[Prediction], references: Sequence[Sequence[str]
         intervals,
         {"bleu": bleu.signature, **{name: found.signature for name, found in text.items()}},
         unit,
-        _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
+        [] if pictures else _by_length([_length(p.source, unit) for p in predictions], parts["bleu"], right),
         _confusions(outputs, wanted) if symbols else [],
         {
             "sources": len(predictions),

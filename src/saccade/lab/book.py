@@ -25,8 +25,8 @@ from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
+from saccade.see.files import write_whole
 from saccade.see.page import whole
-from saccade.see.prediction import write_whole
 
 NAMES = (
     "bottleneck", "scores", "order", "direction", "alignment", "captions", "scaling", "norms", "positions", "mask",

@@ -126,14 +126,21 @@ class Translator:
         several: list[Any] = [texts] if not isinstance(texts, list) else [*texts]
         if not all(isinstance(t, kinds) for t in several):
             raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
-        found = self.translate([str(t) for t in several], chosen, look, prefix, inside)
+        found = self.translate([str(t) for t in several], chosen, look, prefix, inside, others=look)
         if alone and found[0].wrong:
             raise ValueError(found[0].wrong)
         return found[0] if alone else found
 
     def translate(
-        self, texts: Sequence[str], options: Options, look: bool = True, prefix: str = "", inside: bool = False
+        self,
+        texts: Sequence[str],
+        options: Options,
+        look: bool = True,
+        prefix: str = "",
+        inside: bool = False,
+        others: bool = False,
     ) -> list[Prediction]:
+        """The same for texts alone; the alternatives are looked at only if the `others` are asked for."""
         self._check_inside(inside)
         sources = [self._read(text) for text in texts]
         begin = self.target.encode(prefix).ids if prefix else []
@@ -147,7 +154,8 @@ class Translator:
                 kept.update(zip(map(id, rows), grown.trees, strict=True))
             return found
 
-        found = self._all(sources, write, look or inside, options.nbest, inside)
+        looked = options.nbest if others else int(look or inside)
+        found = self._all(sources, write, looked, options.nbest, inside)
         if not options.tree:
             return found
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
@@ -175,7 +183,7 @@ class Translator:
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
 
-        found = self._all(sources, write, True, 1, inside, steer)
+        found = self._all(sources, write, 1, 1, inside, steer)
         return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def _check_inside(self, inside: bool) -> None:
@@ -195,12 +203,12 @@ class Translator:
         self,
         sources: list["_Source"],
         write: Callable[[list["_Source"], list[Memory]], list[list[Hypothesis]]],
-        look: bool,
+        looked: int,
         nbest: int,
         inside: bool = False,
         steer: tuple[int, int] | None = None,
     ) -> list[Prediction]:
-        """Sources of like length together, and their predictions back in order."""
+        """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
         order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
         for start in range(0, len(order), AT_ONCE):
@@ -208,11 +216,14 @@ class Translator:
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen, inside)
             found = write(chosen, memories)
-            best = [h[0] for h in found]
-            looks = self._look(chosen, memories, best, inside, steer) if look else [None] * len(rows)
-            for i, hypotheses, seen in zip(rows, found, looks, strict=True):
-                others = tuple(self._say(sources[i], h, None) for h in hypotheses[1:nbest])
-                done[i] = replace(self._say(sources[i], hypotheses[0], seen), alternatives=others)
+            looks = [  # one rank at a time: many alternatives take no more memory than one
+                self._look(chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
+                for k in range(looked)
+            ]
+            for b, i in enumerate(rows):
+                ranked = enumerate(found[b][:nbest])
+                best, *others = (self._say(sources[i], h, looks[k][b] if k < looked else None) for k, h in ranked)
+                done[i] = replace(best, alternatives=tuple(others))
         return [d for d in done if d is not None]
 
     def _read(self, text: str) -> "_Source":

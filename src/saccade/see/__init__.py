@@ -6,7 +6,7 @@ torch, so that a saved record can be looked at anywhere.
 """
 
 from saccade.see.alignment import align, words
-from saccade.see.interchange import from_links, read_soft, write_soft
+from saccade.see.interchange import from_links, read_soft, write_links, write_soft
 from saccade.see.page import page
 from saccade.see.prediction import VERSION, Branch, Prediction, Token
 from saccade.see.terminal import heatmap
@@ -22,5 +22,6 @@ __all__ = [
     "page",
     "read_soft",
     "words",
+    "write_links",
     "write_soft",
 ]

@@ -26,7 +26,10 @@ class Series(NamedTuple):
 
 
 def chart(series: Sequence[Series], across: str, up: str) -> str:
-    """An SVG with every series in one frame; what it shows is also told in words for those who cannot see it."""
+    """An SVG with every series in one frame; what it shows is also told in words for those who cannot see it.
+
+    The n-th series has the n-th colour. One without points is left out, and keeps its colour from the others.
+    """
     points = [(x, y) for s in series for x, y in zip(s.x, s.y, strict=True)]
     if not points:
         return ""
@@ -49,8 +52,8 @@ def chart(series: Sequence[Series], across: str, up: str) -> str:
             x, _ = place(tick, low)
             parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
     parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(across)}</text>')
-    for i, s in enumerate(series):
-        colour = f"c{i % COLOURS}"
+    drawn = [(f"c{i % COLOURS}", s) for i, s in enumerate(series) if s.y]
+    for colour, s in drawn:
         if s.low and s.high:
             edge = [place(x, y) for x, y in zip(s.x, s.high, strict=True)]
             edge += reversed([place(x, y) for x, y in zip(s.x, s.low, strict=True)])
@@ -59,9 +62,9 @@ def chart(series: Sequence[Series], across: str, up: str) -> str:
         parts.append(f'<polyline class="{colour} line" points="{_points(line)}"/>')
         parts += [f'<circle class="{colour} dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in line]
     told = "; ".join(
-        f"{s.name}: {', '.join(f'{x:g} → {y:.4g}' for x, y in zip(s.x, s.y, strict=True))}" for s in series
+        f"{s.name}: {', '.join(f'{x:g} → {y:.4g}' for x, y in zip(s.x, s.y, strict=True))}" for _, s in drawn
     )
-    legend = "".join(f'<li class="c{i % COLOURS}">{html.escape(s.name)}</li>' for i, s in enumerate(series))
+    legend = "".join(f'<li class="{colour}">{html.escape(s.name)}</li>' for colour, s in drawn)
     return (
         f'<figure class="chart"><svg role="img" viewBox="0 0 {WIDTH} {HEIGHT}" aria-label="{html.escape(up)} by '
         f'{html.escape(across)}. {html.escape(told)}">{"".join(parts)}</svg>'

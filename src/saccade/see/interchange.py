@@ -5,7 +5,8 @@ The soft alignments of Nematus, which SoftAlignments draws too: a head line, the
     0 ||| target words ||| score ||| source words ||| N T
     0.7 0.2 0.1
 
-N and T count the end of each side, if the matrix has it. And Pharaoh's links, `0-0 1-2`, which are weights of 0 and 1.
+N and T count the end of each side, if the matrix has it. And Pharaoh's links, `0-0 1-2`, a line for each sentence;
+read, they are weights of 0 and 1.
 """
 
 import itertools
@@ -37,6 +38,16 @@ def write_soft(predictions: Iterable[Prediction]) -> str:
         counts = f"{p.weights.shape[1]} {p.weights.shape[0]}"
         parts.append(f"{BARS.join((str(number), written, f'{p.score:.6g}', read, counts))}\n{rows}\n")
     return "\n".join(parts)
+
+
+def write_links(predictions: Iterable[Prediction]) -> str:
+    """Pharaoh's links, a line for each prediction; that of an empty text is empty."""
+    lines = []
+    for number, p in enumerate(predictions):
+        if p.grid is not None or (p.weights is None and p.text):
+            raise ValueError(f"sentence {number + 1}: links are between the words of texts with attention")
+        lines.append(p.pharaoh() + "\n")
+    return "".join(lines)
 
 
 def from_links(pairs: Sequence[tuple[str, str]], lines: Sequence[str]) -> list[Prediction]:

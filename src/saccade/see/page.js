@@ -77,7 +77,7 @@
       head.append(cell);
     }
     table.tHead.replaceChildren(head);
-    table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at.`;
+    table.caption.textContent = `${view.axes || "Rows: what was written. Columns: the source."} The stronger the colour, the more it was looked at; full colour is a weight of 1.`;
     const here = [...table.tBodies[0].rows].findIndex((row) => row.classList.contains("here"));
     table.tBodies[0].replaceChildren(...view.target.map((text, t) => {
       const row = element("tr");
@@ -100,9 +100,10 @@
     if (here >= 0) table.tBodies[0].rows[Math.min(here, view.target.length - 1)].classList.add("here");
   };
 
-  // The same picture by other weights, on one scale for all words.
+  // The same picture by other weights, on the page's scale, unless they are too strong for it: one scale for all words.
   const paint = (section, figures, grid, weights) => {
-    const most = Math.max(1e-9, ...weights.flat()), cells = grid[0] * grid[1], rows = section.querySelectorAll("details .plain tbody tr");
+    const cells = grid[0] * grid[1], brightest = Number(section.querySelector(".glances").dataset.brightest);
+    const most = Math.max(1e-9, brightest / cells, ...weights.flat()), rows = section.querySelectorAll("details .plain tbody tr");
     const entropyAt = [...section.querySelectorAll("details .plain thead th")].findIndex((cell) => cell.textContent === "entropy");
     section.querySelector(".scale").textContent = `Bright is where it looked; white would be ${(most * cells).toFixed(0)} times what looking everywhere alike gives.`;
     figures.forEach((figure, t) => {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saccade.see.prediction import packed
-from saccade.see.views import View, digits, usual, view, warnings_of, words_of
+from saccade.see.views import View, digits, unseen, usual, view, warnings_of, words_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -39,10 +39,20 @@ def page(predictions: Sequence["Prediction"], title: str = "saccade", lead: str 
 def sections(predictions: Sequence["Prediction"], labels: Sequence[str] = ()) -> str:
     """The part of a page that shows predictions; they are numbered, so a page has one such part.
 
-    A label stands above each, such as who wrote it and what was wanted.
+    A label stands above each, such as who wrote it and what was wanted. Pictures have one scale, so that the glances of
+    several models can be compared.
     """
     above = [f'<p class="score">{html.escape(label)}</p>' for label in labels] or [""] * len(predictions)
-    return "".join(label + _one(p, number) for number, (p, label) in enumerate(zip(predictions, above, strict=True)))
+    brightest = max((_peak(p) for p in predictions), default=0.0)
+    numbered = enumerate(zip(predictions, above, strict=True))
+    return "".join(label + _one(p, number, brightest) for number, (p, label) in numbered)
+
+
+def _peak(p: "Prediction") -> float:
+    """How many times more than everywhere alike the place of a picture was looked at that was looked at most."""
+    if p.grid is None or p.weights is None or not p.weights.size:
+        return 0.0
+    return float(p.weights.max() * p.weights.shape[1])
 
 
 def whole(title: str, body: str, predictions: Sequence["Prediction"] = (), language: str = "en") -> str:
@@ -111,23 +121,17 @@ def _heavy(p: "Prediction") -> bool:
     return sum(w.size for w in p.attention.values()) > MOST_NUMBERS
 
 
-def _one(p: "Prediction", number: int) -> str:
+def _one(p: "Prediction", number: int, brightest: float) -> str:
     said = (
         f'<p><bdi>{html.escape(p.source)}</bdi> → <bdi class="out">{html.escape(p.text)}</bdi>{_score(p)}</p>{_said(p)}'
     )
     if len(p.source) + len(p.text) > LONG:
         said = f"<details><summary><bdi>{html.escape(_short(p.text))}</bdi></summary>{said}</details>"
     head = f'<section id="p{number}" aria-label="{number + 1}: {html.escape(_short(p.text))}">{said}'
-    if p.wrong:
-        return f"{head}<p>{html.escape(p.wrong)}</p></section>"
-    if not p.source.strip():
-        return f"{head}<p>The source is empty, so nothing was written.</p></section>"
-    if p.weights is None:
-        return f"{head}<p>There is no attention to show.</p></section>"
-    if not p.weights.size:
-        return f"{head}<p>Nothing was written, so nothing was looked at.</p></section>"
+    if (why := unseen(p)) is not None:
+        return f"{head}<p>{html.escape(why)}</p></section>"
     if p.grid is not None:
-        return f"{head}{_glances(p, number)}</section>"
+        return f"{head}{_glances(p, number, brightest)}</section>"
     shown = view(p)
     if shown.weights.size > MOST_CELLS:
         return f"{head}{_image(shown)}</section>"
@@ -166,7 +170,7 @@ def _table(shown: View) -> str:
     more = _heads(*_known(shown))
     return (
         "<table><caption>Rows: what was written. Columns: the source. The stronger the colour, the more it was looked "
-        "at.</caption>"
+        "at; full colour is a weight of 1.</caption>"
         f"<thead><tr><td></td>{columns}{more}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
 
@@ -217,15 +221,17 @@ def _image(shown: View) -> str:
     )
 
 
-def _glances(p: "Prediction", number: int) -> str:
-    """The picture as it was seen, and once for each word, dark but for where the model looked: one scale for all."""
+def _glances(p: "Prediction", number: int, brightest: float) -> str:
+    """The picture as it was seen, and once for each word, dark but for where the model looked: one scale for all, whose
+    white is so many times what looking everywhere alike gives.
+    """
     assert p.grid is not None
     shown = view(p)
     rows, columns = p.grid
     height, width = (rows, columns) if p.picture is None else p.picture.shape[:2]
     across, down = p.cell_size()
-    most = max(1e-9, float(shown.weights.max()))
     cells = rows * columns
+    most = max(1e-9, brightest / cells)
     svg = f'<svg role="img" viewBox="0 0 {width} {height}" aria-label='
     figures, table, defined = [], [], ""
     use = f'<rect class="blank" width="{width}" height="{height}"/>'  # where the record has no picture
@@ -254,12 +260,13 @@ def _glances(p: "Prediction", number: int) -> str:
             f'<tr><th scope="row"><bdi>{word}</bdi></th><td class="t">{where}</td>'
             f'<td class="t">{float(weights.max()):.2f}</td>{_beside(shown, i)}</tr>'
         )
-    scale = f"Bright is where it looked; white would be {most * cells:.0f} times what looking everywhere alike gives."
+    scale = f"Bright is where it looked; white would be {brightest:.0f} times what looking everywhere alike gives."
     heads = _heads("word", "looks most at", "with", *_known(shown))
     return (
         f'{defined}<p class="score scale">{scale}</p><div class="controls"></div>'
-        f'<div class="glances">{"".join(figures)}</div><details><summary>As a table</summary>'
-        f'<div class="scroll" tabindex="0"><table class="plain"><thead><tr>{heads}</tr></thead>'
+        f'<div class="glances" data-brightest="{brightest:.6g}">{"".join(figures)}</div>'
+        '<details><summary>As a table</summary><div class="scroll" tabindex="0">'
+        f'<table class="plain"><thead><tr>{heads}</tr></thead>'
         f"<tbody>{''.join(table)}</tbody></table></div></details>{_inside(p)}"
     )
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saccade.see.prediction import Prediction
-from saccade.see.terminal import printable
-from saccade.see.views import LEAST, Others, View, digits, view
+from saccade.see.terminal import printable, width_of
+from saccade.see.views import LEAST, Others, View, digits, unseen, view
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SIDE = 400  # tokens on a side: more would be a picture that nobody can read, and gigabytes
+UPRIGHT = 3  # columns of a terminal: labels no wider than a cell stand as they are read
 FAINT = 0.2  # weights that are all below it would hardly be seen on a scale up to 1
 FONTS = [  # the first of these that has a character draws it
     "DejaVu Sans",
@@ -33,13 +34,9 @@ def picture(prediction: Prediction, kind: str, name: str | None = None) -> bytes
     """PNG, SVG or PDF of the weights [T, N]."""
     import matplotlib as mpl  # noqa: PLC0415  (half a second, only where a picture is drawn)
 
-    if not prediction.source.strip():
-        raise ValueError("the source is empty: there is nothing to draw")
-    if prediction.weights is None:
-        raise ValueError("there is no attention to draw")
+    if (why := unseen(prediction)) is not None:
+        raise ValueError(f"there is nothing to draw: {why}")
     shown = view(prediction, name)
-    if not len(shown.rows):
-        raise ValueError("nothing was written: there is nothing to draw")
     if max(shown.weights.shape) > MOST_SIDE and shown.columns:
         rows, columns = shown.weights.shape
         raise ValueError(f"{rows} by {columns} tokens are too many for a picture; save as .html or .csv")
@@ -112,7 +109,9 @@ def _heatmap(shown: View) -> "Figure":
     legend = figure.colorbar(drawn, ax=axes, location="bottom", shrink=min(1.0, 8 / columns), aspect=25, pad=0.02)
     legend.set_label(f"attention ({shown.title})" if shown.title else "attention", fontsize=8)
     legend.ax.tick_params(labelsize=8)
-    axes.set_xticks(range(columns), [_label(c) for c in shown.columns], rotation=90)
+    names = [_label(c) for c in shown.columns]
+    upright = max(map(width_of, names)) <= UPRIGHT
+    axes.set_xticks(range(columns), names, rotation=0 if upright else 90)
     axes.set_yticks(range(rows), [_label(r) for r in shown.rows])
     axes.xaxis.tick_top()
     axes.tick_params(length=0)

@@ -1,15 +1,12 @@
 """What was written for a source, and where it came from."""
 
 import base64
-import csv
 import html
 import io
-import json
 import math
 import os
 import shutil
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,16 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.errors import unknown
 from saccade.see.alignment import Span, align
 
 VERSION = 1  # of the record: a reader refuses a newer one; fields are only ever added under one number
-
-
-ENDINGS = (".json", ".csv", ".txt", ".soft", ".html", ".png", ".svg", ".pdf")
 MOST_PIXELS = 16_000_000  # of a picture in a record
 LIKELIEST = 1e-3  # a log-probability: above 0 only by rounding
-VIEWED = (".csv", ".txt", ".png", ".svg", ".pdf")  # which show one view of it
 
 
 class Token(NamedTuple):
@@ -257,28 +249,15 @@ class Prediction:
             raise TypeError("attention: weights must be numbers of at least 0")
 
     def save(self, path: Path | str, view: str | None = None) -> None:
-        """Writes it as its ending says: .json .csv .txt .html, .soft as Nematus does, or a picture: .png .svg .pdf.
+        """Writes it as its ending says: .html .json .csv .txt, a picture: .png .svg .pdf, or what other tools read:
+        .soft as Nematus does, .pharaoh.
 
         `view` says which glances a .csv, a .txt or a picture shows: words, pieces, mean, LAYER, LAYER.HEAD, or the last
         three with words:, encoder: or decoder: before them. The others hold them all.
         """
-        path = Path(path)
-        if view is not None and path.suffix.lower() not in VIEWED:
-            raise ValueError(f"view: is for {' '.join(VIEWED)}; {path.suffix} holds every view")
-        match kind := check_ending(path):  # all of it is made before the file is touched
-            case ".json":
-                content = (json.dumps(self.record(picture=True), ensure_ascii=False) + "\n").encode()
-            case ".csv":
-                content = self._table(view).encode()
-            case ".txt":
-                content = (self.drawn(colour=False, view=view) + "\n").encode()
-            case ".soft":
-                content = self._soft().encode()
-            case ".html":
-                content = self._page().encode()
-            case _:
-                content = self._picture(kind[1:], view)
-        write_whole(path, content)
+        from saccade.see.files import save  # noqa: PLC0415  (views know predictions, not the other way round)
+
+        save([self], Path(path), view)
 
     def show(self, view: str | None = None) -> None:
         """Draws a heatmap in the terminal; `view` as for `save`."""
@@ -287,68 +266,20 @@ class Prediction:
 
     def drawn(self, colour: bool = True, width: int = 80, view: str | None = None) -> str:
         """The heatmap that a terminal shows."""
-        from saccade.see.terminal import heatmap  # noqa: PLC0415  (views know predictions, not the other way round)
+        from saccade.see.terminal import heatmap  # noqa: PLC0415
 
         return heatmap(self, colour, width, view)
 
     def _repr_html_(self) -> str:
         """How it draws itself in a notebook: the page, in a frame of its own, so that several do not meet."""
+        from saccade.see.page import page  # noqa: PLC0415
+
         height = min(900, 240 + 30 * len(self.target_tokens))
-        inside = html.escape(self._page())
+        inside = html.escape(page([self], title=self.source))
         return (
             f'<iframe title="Where it looked" sandbox="allow-scripts" width="100%" height="{height}" srcdoc="{inside}">'
             "</iframe>"
         )
-
-    def _page(self) -> str:
-        from saccade.see.page import page  # noqa: PLC0415
-
-        return page([self], title=self.source)
-
-    def _soft(self) -> str:
-        from saccade.see.interchange import write_soft  # noqa: PLC0415
-
-        return write_soft([self])
-
-    def _picture(self, kind: str, view: str | None) -> bytes:
-        from saccade.see.picture import picture  # noqa: PLC0415
-
-        return picture(self, kind, view)
-
-    def _table(self, name: str | None) -> str:
-        """The weights with their labels: the first row is the source, the first column what was written; then what is
-        known of each row.
-        """
-        from saccade.see.views import places_of, view  # noqa: PLC0415
-
-        out = io.StringIO()
-        writer = csv.writer(out)
-        if self.weights is None:
-            writer.writerows([["", *(t.text for t in self.source_tokens)], *([t.text] for t in self.target_tokens)])
-            return out.getvalue()
-        shown = view(self, name)
-        known: dict[str, Sequence[Any]] = {
-            "p": shown.probabilities,
-            "entropy": [shown.entropy(i) for i in range(len(shown.rows))],
-            "β": shown.gates,
-            "p hidden": [hidden for hidden, _ in shown.occluded],
-            "p others hidden": [others for _, others in shown.occluded],
-            "instead": ["; ".join(f"{text.strip()} {share:.3f}" for text, share in row) for row in shown.instead],
-        }
-        known = {name: values for name, values in known.items() if values}
-        writer.writerow(["", *(shown.columns or places_of(self)), *known])
-        for i, (row, weights) in enumerate(zip(shown.rows, shown.weights, strict=True)):
-            cells = (*weights.tolist(), *(values[i] for values in known.values()))
-            writer.writerow([row, *(x if isinstance(x, str) else f"{x:.6g}" for x in cells)])
-        return out.getvalue()
-
-
-def check_ending(path: Path) -> str:
-    """How a file is to be written, by its ending."""
-    kind = path.suffix.lower()
-    if kind not in ENDINGS:
-        raise unknown("ending", kind, ENDINGS)
-    return kind
 
 
 def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
@@ -356,18 +287,6 @@ def _matrix(kind: str, weights: Any) -> NDArray[np.float32]:
         return np.array(weights, np.float32)
     except ValueError:
         raise TypeError(f"{kind}: its rows are of different lengths, or no numbers") from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """All of a file, or nothing of it, though several processes write the same at once."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def packed(pixels: NDArray[np.uint8]) -> str:

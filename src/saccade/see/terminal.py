@@ -3,7 +3,7 @@
 import unicodedata
 from typing import TYPE_CHECKING
 
-from saccade.see.views import LEAST, View, digits, view, warnings_of
+from saccade.see.views import LEAST, View, digits, unseen, view, warnings_of
 
 if TYPE_CHECKING:
     from saccade.see.prediction import Prediction
@@ -16,30 +16,28 @@ COLOURS = (236, 238, 24, 31, 38, 51)  # of 256, from dim grey to bright cyan
 
 def heatmap(prediction: "Prediction", colour: bool = True, width: int = 80, name: str | None = None) -> str:
     """Rows are what was written, columns the source, in slices that fit the width; the last tells more of each row."""
-    if not prediction.source.strip():
-        return "(an empty text)"
-    if prediction.weights is None:
-        return f"{printable(prediction.source)} → {printable(prediction.text)}\n(this model has no attention to show)"
+    if (why := unseen(prediction)) is not None:
+        return f"{printable(prediction.source)} → {printable(prediction.text)}\n({why})"
     shown = view(prediction, name)
     if not shown.columns:
         return _glances(prediction, shown, colour, width)
     columns, rows = [_cell(c) for c in shown.columns], [_cell(r) for r in shown.rows]
-    margin = min(16, max((_width(r) for r in rows), default=0))
+    margin = min(16, max((width_of(r) for r in rows), default=0))
     blocks: list[list[int]] = [[]]
     room = width - margin - 1
     for n, label in enumerate(columns):
-        if blocks[-1] and sum(max(2, _width(columns[m])) + 1 for m in blocks[-1]) + _width(label) + 1 > room:
+        if blocks[-1] and sum(max(2, width_of(columns[m])) + 1 for m in blocks[-1]) + width_of(label) + 1 > room:
             blocks.append([])
         blocks[-1].append(n)
     titles, beside = _beside(shown)
     lines = []
     for block in blocks:
-        head = " ".join(_pad(columns[n], max(2, _width(columns[n]))) for n in block)
-        taken = _width(head) + margin + 1
-        more = titles if block is blocks[-1] and taken + max(map(_width, beside), default=0) < width else ""
+        head = " ".join(_pad(columns[n], max(2, width_of(columns[n]))) for n in block)
+        taken = width_of(head) + margin + 1
+        more = titles if block is blocks[-1] and taken + max(map(width_of, beside), default=0) < width else ""
         lines.append(" " * (margin + 1) + head + more)
         for t, label in enumerate(rows):
-            cells = (_shade(float(shown.weights[t, n]), max(2, _width(columns[n])), colour) for n in block)
+            cells = (_shade(float(shown.weights[t, n]), max(2, width_of(columns[n])), colour) for n in block)
             lines.append(f"{_pad(label, margin, right=True)} " + " ".join(cells) + (beside[t] if more else ""))
         lines.append("")
     if not more:
@@ -105,13 +103,13 @@ def printable(text: str) -> str:
 
 def _cell(text: str) -> str:
     shown = printable(text.strip()) or "␣"
-    while _width(shown) > 16:
+    while width_of(shown) > 16:
         shown = shown[:-2] + "…"
     leftward = any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in shown)
     return f"\u2068{shown}\u2069" if leftward else shown  # isolated, so that columns stay where they are
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
     """Columns of a terminal that a text takes: wide characters take two; marks, joiners and the vowels and finals of a
     Hangul syllable that is spelt out stand upon others.
     """
@@ -127,5 +125,5 @@ def _width(text: str) -> int:
 
 
 def _pad(text: str, width: int, right: bool = False) -> str:
-    gap = " " * max(0, width - _width(text))
+    gap = " " * max(0, width - width_of(text))
     return gap + text if right else text + gap

@@ -82,6 +82,17 @@ def warnings_of(p: "Prediction") -> list[str]:
     return [f"attention {what}" for what in ailments(p.weights)]
 
 
+def unseen(p: "Prediction") -> str | None:
+    """Why there is nothing to draw, if so."""
+    if p.wrong:
+        return p.wrong
+    if not p.source.strip():
+        return "the source is empty, so nothing was written"
+    if p.weights is None:  # a prediction that was looked at has tokens
+        return "this model has no attention to show" if p.target_tokens else "where it looked is not known"
+    return None if p.weights.size else "nothing was written, so nothing was looked at"
+
+
 def usual(p: "Prediction") -> str:
     """Words, where the model reads or writes them in pieces; else the pieces, which are words or symbols already."""
     sides = [
