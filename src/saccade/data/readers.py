@@ -292,7 +292,7 @@ def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator
         yield from ((number, sides) for sides in ([found] if isinstance(found, str) else found))
 
 
-def _record(record: object, langs: tuple[str, ...] | None) -> list[Sequence[str]] | str:
+def _record(record: object, langs: tuple[str, ...] | None) -> list[list[str]] | str:
     """The pairs of a record: by its keys, or as it has just two texts; a list of targets is one pair for each."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]  # as data sets of Hugging Face have it
@@ -301,15 +301,16 @@ def _record(record: object, langs: tuple[str, ...] | None) -> list[Sequence[str]
     if not isinstance(record, dict):
         return "expected a JSON object"
     wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
-    sides = [next((record[k] for k in keys if k in record), None) for keys in wanted]
+    sides: list[Any] = [next((record[k] for k in keys if k in record), None) for keys in wanted]
     texts = [value for value in record.values() if isinstance(value, str)]
     if langs is None and sides == [None, None] and len(texts) == 2:
         sides = texts
     targets = sides[1] if isinstance(sides[1], list) else [sides[1]]
     pairs = [[sides[0], target, *sides[2:]] for target in targets]
-    for keys, side in (found for pair in pairs or [sides] for found in zip(wanted, pair, strict=True)):
-        if not isinstance(side, str):
-            return f"expected text under '{keys[0]}'"
+    for pair in pairs or [sides]:
+        for keys, side in zip(wanted, pair, strict=True):
+            if not isinstance(side, str):
+                return f"expected text under '{keys[0]}'"
     return pairs
 
 
@@ -320,7 +321,7 @@ def _po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     declared = re.search(r"charset=([\w-]+)", text)
     other = declared is not None and declared[1].lower() not in ("utf-8", "utf8", "ascii", "us-ascii", "charset")
     try:
-        file = io.BytesIO(text.encode("utf-8", "surrogateescape")) if other else io.StringIO(text)
+        file: Any = io.BytesIO(text.encode("utf-8", "surrogateescape")) if other else io.StringIO(text)
         catalog = read_po(file, abort_invalid=True)  # read as text, a bad byte costs one message
     except (PoFileError, UnicodeError, ValueError) as error:
         raise ValueError(f"{path}: not a PO file ({error})") from None
