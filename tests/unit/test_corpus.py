@@ -86,6 +86,11 @@ def test_one_source_is_too_few(tmp_path):
         gather(Source([str(tmp_path / "one.tsv")]), None)
 
 
+def test_a_task_that_is_misspelt_is_no_missing_file_alone(tmp_path):
+    with pytest.raises(ValueError, match="date: no such file; did you mean the built-in task 'dates'"):
+        Source([str(tmp_path / "date")]).stream()
+
+
 def test_columns_and_languages_by_name(tmp_path):
     table = tmp_path / "t.tsv"
     table.write_text("id\tko\ten\n1\t하나\tone\n2\t둘\ttwo\n")
