@@ -128,7 +128,8 @@ def test_a_torn_checkpoint_is_passed_over(tmp_path, straight):
         train(Run.open(tmp_path / "again"), PAIRS, DEV, stop)
     older, newest = Run.open(tmp_path / "again").checkpoints()
     newest.write_bytes(newest.read_bytes()[:-100])
-    train(Run.open(tmp_path / "again"), PAIRS, DEV)
+    with pytest.warns(UserWarning, match=f"{newest.name}.*torn, so the run goes on from the checkpoint before it"):
+        train(Run.open(tmp_path / "again"), PAIRS, DEV)
     assert_same_bits(straight, tmp_path / "again")
 
 
@@ -151,6 +152,8 @@ def test_a_run_is_a_folder_of_plain_files(straight):
     assert len(Run.open(straight).checkpoints()) == 2
     moved = straight.rename(straight.with_name("moved"))
     assert Run.open(moved).model() is not None
+    weights, settings = (moved / name for name in ("model.safetensors", "config.toml"))
+    assert weights.stat().st_mode == settings.stat().st_mode  # who may read one may read the other
 
 
 def test_bad_folders(tmp_path, straight):

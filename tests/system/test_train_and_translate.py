@@ -1,5 +1,6 @@
 """From pairs to a model to translations, on the command line."""
 
+import gzip
 import json
 import os
 import signal
@@ -60,6 +61,19 @@ def test_what_is_unknown_or_harmful_is_said_and_survived(folder):
     assert "text 1: unknown symbols 'Ж'" in ran.stderr
     ran = run("translate", folder / "a", "--input", "-", input="a b " * 2000 + "\n")
     assert "text 1: 7999 characters are more than the model reads" in ran.stderr or "8000 characters" in ran.stderr
+
+
+def test_files_of_texts_as_people_have_them(folder):
+    """Zipped, with a mark at the beginning; and as many outputs of each as are asked for."""
+    (folder / "marked.txt").write_bytes(b"\xef\xbb\xbfa b c\r\n\nd e\r\n")
+    (folder / "zipped").write_bytes(gzip.compress(b"a b c\n\nd e\n"))
+    plain = run("translate", folder / "a", "a b c", "", "d e")
+    for name in ("marked.txt", "zipped"):
+        ran = run("translate", folder / "a", "--input", folder / name)
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, plain.stdout, plain.stderr)
+    (folder / "torn").write_bytes(gzip.compress(b"a b c\n" * 99)[:-9])
+    assert "torn: broken gzip file" in run("translate", folder / "a", "--input", folder / "torn").stderr
+    assert len(run("translate", folder / "a", "a b c", "--nbest", "7").stdout.splitlines()) == 7
 
 
 def test_runs_write_as_one(folder):
@@ -134,11 +148,16 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
         (["translate", "{}", "hello"], "is no run of saccade"),
         (["translate", "{}/a"], "nothing to translate: give TEXT, or --input FILE"),
         (["translate", "{}/a", "--input", "{}/nothing"], "No such file"),
+        (["translate", "{}/a", "b", "--force", "b", "--nbest", "2"], "--force: scores a target as it is; leave out"),
+        (["translate", "{}/a", "b", "--force", "b", "--prefix", "b"], "--force: scores a target as it is; leave out"),
+        (["translate", "{}/a", "b", "--top-k", "2"], "--temperature, --top-k, --top-p and --seed are for sampling"),
+        (["translate", "{}/a", "b", "--sample", "--top-p", "2"], "--top-p: 2.0, expected a share"),
+        (["translate", "{}/a", "b", "--beam", "2", "--nbest", "3"], "--nbest: 3, expected a number from 1 to beam=2"),
     ],
 )
 def test_a_mistake_gets_one_line(folder, words, says):
     ran = run(*(word.format(folder) for word in words))
-    usage = ("-o RUN", "nothing to", "--columns", "--resume:", "expected SECTION")
+    usage = ("-o RUN", "nothing to", "--", "expected SECTION")
     assert ran.returncode == (2 if says.startswith(usage) else 1)
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr

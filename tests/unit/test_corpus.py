@@ -86,12 +86,17 @@ def test_one_source_is_too_few(tmp_path):
         gather(Source([str(tmp_path / "one.tsv")]), None)
 
 
+def test_a_task_that_is_misspelt_is_no_missing_file_alone(tmp_path):
+    with pytest.raises(ValueError, match="date: no such file; did you mean the built-in task 'dates'"):
+        Source([str(tmp_path / "date")]).stream()
+
+
 def test_columns_and_languages_by_name(tmp_path):
     table = tmp_path / "t.tsv"
     table.write_text("id\tko\ten\n1\t하나\tone\n2\t둘\ttwo\n")
     expected = [Pair("하나", "one"), Pair("둘", "two")]
     assert read_pairs(table, langs=("ko", "en")).pairs == expected
-    assert read_pairs(table, columns=(2, 3)).pairs[1:] == expected
+    assert read_pairs(table, columns=(2, 3)).pairs == expected
     with pytest.raises(ValueError, match="no column is named 'fr'"):
         read_pairs(table, langs=("ko", "fr"))
     lines = tmp_path / "t.jsonl"
@@ -119,6 +124,12 @@ def test_symbols_are_chosen_for_the_pair():
     assert kinds(("the cat sat on the mat", "die Katze saß auf der Matte")) == ["bpe", "bpe"]
     assert kinds(("I am here.", "나는 여기 있다."), ("Who are you?", "당신은 누구 입니까?")) == ["bpe", "bpe"]
     assert kinds(("a b c d", "d c b a")) == ["symbols", "symbols"]
+    for text in ("私は毎朝学校に行きます。", "我每天早上去学校。", "ฉันไปโรงเรียนทุกเช้า"):  # sentences without blanks
+        assert kinds((text, "I go to school every morning.")) == ["bpe", "bpe"]
+        assert kinds(("나는 매일 아침 학교에 간다.", text)) == ["bpe", "bpe"]
+    assert kinds(("ありがとう", "a ɾʲ i ɡ a t o ɯ")) == ["characters", "symbols"]  # and words without blanks
+    assert kinds(("自動車", "자동차"), ("映画館", "영화관")) == ["characters", "characters"]
+    assert kinds(("2019年5月3日星期五", "2019-05-03")) == ["characters", "characters"]
     korean = choose_tokenisers(["국물", "한국"], ["k u", "h a"])[0]
     assert korean.config.form == "NFD"
     assert "jamo" in korean.why

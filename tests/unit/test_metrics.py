@@ -1,5 +1,6 @@
 """Metrics: against sacrebleu itself, definitions of the shared tasks, and intervals that mean something."""
 
+import io
 import random
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from saccade.cli.evaluation import print_report
 from saccade.evaluate.report import report
 from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores
 from saccade.see import Prediction
@@ -111,8 +114,15 @@ def test_long_rows_of_symbols_are_not_searched_for_shifts():
     chance = random.Random(0)
     said = [Prediction("x", " ".join(chance.choices("abcdef", k=60)), -1) for _ in range(50)]
     wanted = [[" ".join(chance.choices("abcdef", k=60))] for _ in said]
-    assert "ter" not in report(said, wanted, symbols=True).scores
+    found = report(said * 4, wanted * 4, symbols=True)
+    assert "ter" not in found.scores
+    assert found.record()["ter"] is None  # there, and not counted
+    console = Console(file=io.StringIO())
+    print_report(found, console)
+    assert "TER: not counted" in console.file.getvalue()
     assert "ter" in report(said[:1], [["a b"]], symbols=False).scores
+    looping = [Prediction("x", "a b c", -1)] * 99 + [Prediction("x", "a " * 60, -1)]
+    assert "ter" in report(looping, [["a b c"]] * 100, symbols=True).scores  # one that went astray decides nothing
 
 
 def test_every_score_of_a_report_has_an_interval_around_it():

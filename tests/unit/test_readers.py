@@ -22,8 +22,13 @@ FORMATS = {
     "tsv with a header": "source\ttarget\n" + "".join(f"{s}\t{t}\n" for s, t in PAIRS),
     "tsv from Windows": "\ufeff" + "".join(f"{s}\t{t}\r\n" for s, t in PAIRS),
     "csv": '하나,one\n둘,"two, too"\n"""셋""",three\n',
+    "csv from where commas are decimal points": '하나;one\n둘;"two, too"\n"""셋""";three\n',
+    "csv with columns in any order": 'target,id,source\none,1,하나\n"two, too",2,둘\nthree,3,"""셋"""\n',
     "json lines": "".join(json.dumps({"source": s, "target": t}, ensure_ascii=False) + "\n" for s, t in PAIRS),
     "json lines with other names": "".join(json.dumps({"src": s, "tgt": t}) + "\n" for s, t in PAIRS),
+    "json lines of two texts": "".join(json.dumps({"ko": s, "id": 7, "en": t}) + "\n" for s, t in PAIRS),
+    "json lines of lists": "".join(json.dumps(pair) + "\n" for pair in PAIRS),
+    "json lines of Hugging Face": "".join(json.dumps({"translation": {"ko": s, "en": t}}) + "\n" for s, t in PAIRS),
     "tmx": TMX,
     "po": PO,
 }
@@ -73,6 +78,10 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         (b"", "is empty"),
         (b"  \n\n", "is empty"),
         (b"\x00\x01\x02", "is a binary file"),
+        ("a\tb\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
+        (b'[\n{"source": "a", "target": "b"}\n]\n', "is one JSON array, expected JSON Lines"),
+        (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose two with --columns 1,2\)"),
+        (b"m\t\xe4\n", r"target is not UTF-8 \(convert it with iconv\)"),
         (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),
         (b"a\t\nb\t\n", "no pairs found; the first problem: .*:1: empty target"),
         (b"\x1f\x8bbroken", "broken gzip file"),
@@ -97,6 +106,37 @@ def test_a_bad_byte_costs_one_unit_of_a_tmx_file(tmp_path):
     corpus = read_pairs(file)
     assert corpus.pairs == [Pair("one", "eins"), Pair("three", "drei")]
     assert [(s.line, s.why) for s in corpus.skipped] == [(3, "not UTF-8")]
+
+
+def test_a_bad_byte_costs_one_message_of_a_po_file(tmp_path):
+    file = tmp_path / "x.po"
+    file.write_bytes(PO.encode().replace(b"two, too", b"two \xff"))
+    corpus = read_pairs(file)
+    assert corpus.pairs == [PAIRS[0], PAIRS[2]]
+    assert [s.why for s in corpus.skipped] == ["target is not UTF-8"]
+    file.write_bytes(PO.replace("UTF-8", "ISO-8859-1").replace("three", "drüben").encode("latin-1", "replace"))
+    assert read_pairs(file).pairs[-1].target == "drüben"  # what a file says of itself is believed
+
+
+def test_several_targets_of_a_record_are_several_pairs(tmp_path):
+    (tmp_path / "x").write_text('{"source": "a", "target": ["b", "c"]}\n{"source": "d", "target": []}\n')
+    corpus = read_pairs(tmp_path / "x")
+    assert corpus.pairs == [Pair("a", "b"), Pair("a", "c")]
+    assert [s.line for s in corpus.skipped] == [2]
+
+
+@pytest.mark.parametrize("names", ["word\tpronunciation", "Korean\tEnglish", "한국어\t영어", "ko\ten"])
+def test_a_row_that_names_the_columns_is_no_pair_and_that_is_said(tmp_path, names):
+    (tmp_path / "t").write_text(f"{names}\n나무\ttree\n가다\tgo\n")
+    for strict in (False, True):
+        corpus = read_pairs(tmp_path / "t", strict=strict)
+        assert corpus.pairs == [Pair("나무", "tree"), Pair("가다", "go")]
+        assert [(s.line, s.why) for s in corpus.skipped] == [(1, "taken for the names of the columns")]
+
+
+def test_short_words_are_no_names_of_languages(tmp_path):
+    (tmp_path / "t").write_text("to\tzu\nof\tvon\nit\tes\nhouse\tHaus\n")  # Tongan and Zulu, they might be
+    assert len(read_pairs(tmp_path / "t").pairs) == 4
 
 
 def test_files_that_are_none(tmp_path):

@@ -236,7 +236,8 @@ Output = Annotated[
     typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
 ]
 Beam = Annotated[
-    int | None, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5")
+    int | None,
+    typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5, or --nbest"),
 ]
 NBest = Annotated[
     int, typer.Option(min=1, max=100, help="How many outputs for each, as lines of number, score and text.")
@@ -277,7 +278,8 @@ def translate(
     run: RunFolder,
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help="What to translate.")] = None,
     input_file: Annotated[
-        Path | None, typer.Option("--input", metavar="FILE", help="A text a line; - reads standard input.")
+        Path | None,
+        typer.Option("--input", metavar="FILE", help="A text a line, gzipped or not; - reads standard input."),
     ] = None,
     output: Output = None,
     beam: Beam = None,
@@ -304,12 +306,10 @@ def translate(
 ) -> None:
     """Write the target for each source: one line for each, in order."""
     with plainly():
-        from saccade.cli.translation import Views, translate_command
-        from saccade.search import Options
+        from saccade.cli.translation import Views, search_options, translate_command
 
-        if sample and beam is not None:
-            raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
-        options = Options(beam or 5, nbest, length_penalty, coverage_penalty, sample, temperature, top_k, top_p, seed)
+        penalties, draws = (length_penalty, coverage_penalty), (temperature, top_k, top_p, seed)
+        options = search_options(beam, nbest, penalties, sample, draws, prefix, force)
         views = Views(as_json, alignments, show, save, occlude, inside, view)
         translate_command([run, *(together or [])], texts or [], input_file, output, options, prefix, force, views)
 
@@ -342,12 +342,10 @@ def caption(
 ) -> None:
     """Say what is in each picture, or read what is written there: one line for each, in order."""
     with plainly():
-        from saccade.cli.translation import Views, caption_command
-        from saccade.search import Options
+        from saccade.cli.translation import Views, caption_command, search_options
 
-        if sample and beam is not None:
-            raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
-        options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
+        draws = (temperature, top_k, top_p, seed)
+        options = search_options(beam, nbest, (length_penalty, 0.0), sample, draws, prefix, force)
         views = Views(as_json, False, show, save, occlude, inside, view)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 

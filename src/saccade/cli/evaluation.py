@@ -14,6 +14,7 @@ from saccade.data import Corpus, Frame, Pair, Source, readable
 from saccade.errors import UsageError
 from saccade.evaluate import (
     NAMES,
+    TEXT,
     Health,
     Judged,
     Report,
@@ -37,10 +38,9 @@ from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place
 
-CAPTIONS = tuple(NAMES)[7:]
+CAPTIONS = tuple(NAMES)[len(TEXT) :]
 SHOWN_WORDS, SHOWN_SENTENCES = 10, 5
-TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # what says most stands first
-SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")
+SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")  # what says most stands first
 
 
 def evaluate_command(
@@ -179,7 +179,7 @@ def _say_skipped(corpus: Corpus, test: Source) -> None:
 
 
 def print_report(report: Report, console: Console) -> None:
-    names = [*(n for n in CAPTIONS if n in report.scores), *(SYMBOLS if report.symbols else TEXT)]
+    names = [n for n in (*CAPTIONS, *(SYMBOLS if report.symbols else TEXT)) if n in report.scores]
     table = Table("", "score", "95% interval", title=_title(report), title_justify="left")
     for name in names:
         ends = report.intervals.get(name)
@@ -188,6 +188,8 @@ def print_report(report: Report, console: Console) -> None:
     console.print(table)
     for name, signature in report.signatures.items():
         console.print(f"{NAMES[name]}: {signature}", highlight=False, soft_wrap=True)
+    if "ter" not in report.scores:
+        console.print("TER: not counted, since trying every shift of so many wrong symbols takes minutes")
     if len(report.by_length) > 1:
         main = "exact" if report.symbols else "BLEU"
         table = Table(f"{report.unit} in the source", "sources", main, "95% interval")

@@ -1,12 +1,15 @@
 """What `saccade translate` does once torch may be loaded."""
 
+import gzip
 import json
 import math
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
@@ -23,7 +26,30 @@ from saccade.train import load
 
 OCCLUDED = (".html", ".json", ".csv")  # files that tell what is left of a word when its look is hidden
 INSIDE = (".html", ".json")  # files that can hold what a model sees in itself
+BEAM = 5  # hypotheses, if nobody says how many
 CHUNK = 1024  # texts read, translated and written at a time
+
+
+def search_options(
+    beam: int | None,
+    nbest: int,
+    penalties: tuple[float | None, float],
+    sample: bool,
+    draws: tuple[float, int, float, int],
+    prefix: str,
+    force: str | None,
+) -> Options:
+    """How to search; what would change nothing is a mistake, and said to be one."""
+    if force is not None and (beam is not None or nbest > 1 or sample or prefix):
+        raise UsageError("--force: scores a target as it is; leave out --beam, --nbest, --sample and --prefix")
+    if sample and beam is not None:
+        raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
+    if not sample and draws != (1.0, 0, 1.0, 0):
+        raise UsageError("--temperature, --top-k, --top-p and --seed are for sampling: add --sample")
+    try:
+        return Options(beam or max(BEAM, nbest), nbest, *penalties, sample, *draws)
+    except ValueError as error:
+        raise UsageError(f"--{str(error).replace('_', '-', 1)}") from None
 
 
 def translate_command(
@@ -234,15 +260,25 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     if file is None:
         yield texts
         return
-    stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
     chunk: list[str] = []
-    for raw in stream:
+    for raw in _raw_lines(file):
         chunk.append(raw.decode("utf-8", "replace").rstrip("\n").removesuffix("\r"))
         if len(chunk) == CHUNK:
             yield chunk
             chunk = []
     if chunk:
         yield chunk
+
+
+def _raw_lines(file: Path) -> Iterator[bytes]:
+    """As they come, unzipped, without the mark that some editors put at the beginning."""
+    stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    zipped = isinstance(stream, BufferedReader) and stream.peek(2)[:2] == b"\x1f\x8b"
+    try:
+        for number, line in enumerate(gzip.GzipFile(fileobj=stream) if zipped else stream):
+            yield line if number else line.removeprefix(b"\xef\xbb\xbf")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{file}: broken gzip file ({error})") from None
 
 
 @contextmanager

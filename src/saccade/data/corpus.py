@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from saccade.data.captions import Album
@@ -58,6 +59,9 @@ class Source:
             if self.columns or self.langs:
                 raise ValueError(f"{self.paths[0]}: pictures have no columns or languages to choose from")
             return album.stream(self.part, self.strict)
+        near = get_close_matches(Path(self.paths[0]).name, TASKS, n=1)
+        if len(self.paths) == 1 and near and not Path(self.paths[0]).exists():
+            raise ValueError(f"{self.paths[0]}: no such file; did you mean the built-in task '{near[0]}'?")
         return stream_pairs(*self.paths, columns=self.columns, langs=self.langs, strict=self.strict)
 
     def size(self) -> int:

@@ -10,8 +10,11 @@ import gzip
 import io
 import itertools
 import json
+import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,6 +24,18 @@ from saccade.data.pairs import Corpus, Pair, Skipped
 MOST_CHARACTERS = 20_000  # of one side of a pair
 MOST_LINES = 100  # of one record of a CSV file
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
+TITLES = {  # what people call their columns; names of languages besides
+    *SOURCE_KEYS, *TARGET_KEYS, "word", "text", "sentence", "phrase", "original", "spelling", "graphemes",
+    "pronunciation", "phones", "phonemes", "ipa", "translation", "transcription", "transliteration",
+}  # fmt: skip
+CODE = re.compile(r"[a-z]{2,3}")  # of a language, if it is no short word
+TITLED = "taken for the names of the columns"
+HINTS = {  # how to mend what is wrong with every line, by how its reason begins
+    "expected 2 columns": "choose two with --columns 1,2",
+    "expected text under": "name them with --langs, such as --langs ko-en",
+    "source is not UTF-8": "convert it with iconv",
+    "target is not UTF-8": "convert it with iconv",
+}
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
@@ -65,12 +80,13 @@ def stream_pairs(
             yield Pair(sides[0].strip(), sides[1].strip())
             continue
         skipped = Skipped(str(files[-1] if why.startswith(("target", "empty target")) else files[0]), line, why)
-        if strict:
+        if strict and why != TITLED:
             raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
         first = first or skipped
         yield skipped
     if not any_pair:
-        raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}' if first else ''}")
+        hint = next((f" ({h})" for begin, h in HINTS.items() if first and first.why.startswith(begin)), "")
+        raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}{hint}' if first else ''}")
 
 
 BARS = " ||| "  # between source and target, as aligners of words write them
@@ -92,6 +108,8 @@ def _lines(path: Path) -> Iterator[str]:
             file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
             for number, line in enumerate(file):
                 if not number:
+                    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                        raise ValueError(f"{path}: is UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8")
                     if b"\x00" in line[:8192]:
                         raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
                     line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
@@ -125,7 +143,7 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         if next(lines, None) is None:
             raise ValueError(f"{path}: is empty")
         raise ValueError(f"{path}: begins with 500 empty lines")
-    lines = itertools.chain(head, lines)
+    lines, between = itertools.chain(head, lines), _between(full)
 
     def most(sign: Callable[[str], bool]) -> bool:
         return 2 * sum(map(sign, full)) > len(full)  # one odd line does not decide
@@ -137,12 +155,14 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
     elif most(lambda line: BARS in line):
         rows_of = enumerate((line.split(BARS) for line in lines), 1)
         kind, rows = "pairs with |||", _columns(path, rows_of, None, None)
-    elif most(lambda line: line.startswith("{")):
+    elif most(lambda line: line.startswith(("{", '["'))) and not full[0].startswith("[{"):
         kind, rows = "JSON Lines", _json_lines(lines, langs)
     elif full[0].startswith("<"):
         kind, rows = "TMX", _tmx(path, lines, langs)
-    elif most(lambda line: "," in line):
-        kind, rows = "CSV", _csv(path, lines, columns, langs)
+    elif full[0].startswith("[{") or full[0].strip() == "[":
+        raise ValueError(f"{path}: is one JSON array, expected JSON Lines, an object a line: jq -c '.[]' {path.name}")
+    elif most(lambda line: between in line):
+        kind, rows = "CSV", _csv(path, lines, columns, langs, between)
     else:
         raise ValueError(
             f"{path}:1: expected two columns, separated by a tab or a comma, found one; name both of parallel files"
@@ -162,7 +182,7 @@ def _parallel(files: list[Path]) -> Iterator[Row]:
             yield number, sides
     if counts[0] != counts[1]:
         both = f"{counts[0]} and {counts[1]} lines"
-        raise ValueError(f"{files[0]} and {files[1]}: {both}, expected as many in both")
+        raise ValueError(f"{files[0]} and {files[1]}: {both}, expected as many in both (--dev FILE measures progress)")
 
 
 def _columns(
@@ -173,42 +193,72 @@ def _columns(
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
     wanted: tuple[int, ...] = columns or (1, 2)
-    fixed, begun = columns is None, False
-    for line, row in rows:
-        if not any(cell.strip() for cell in row):
-            continue  # an empty line separates nothing
-        if not begun:
-            begun = True
-            names = [cell.strip().lower() for cell in row]
-            if langs is not None:
-                missing = [lang for lang in langs if lang.lower() not in names]
-                if missing:
-                    raise ValueError(
-                        f"{path}:{line}: no column is named '{missing[0]}' (there are: {', '.join(names)})"
-                    )
-                wanted = tuple(names.index(lang.lower()) + 1 for lang in langs)
-                fixed = False
-                continue
-            if len(names) >= max(wanted) and tuple(names[i - 1] for i in wanted) in _headers():
-                continue
+    fixed = columns is None
+    full = ((line, row) for line, row in rows if any(cell.strip() for cell in row))  # an empty line separates nothing
+    head = list(itertools.islice(full, 20))
+    names = [cell.strip().lower() for cell in head[0][1]] if head else []
+    places = [[i for i, name in enumerate(names, 1) if name in keys] for keys in (SOURCE_KEYS, TARGET_KEYS)]
+    if langs is not None and head:
+        missing = [lang for lang in langs if lang.lower() not in names]
+        if missing:
+            raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(names)})")
+        wanted, fixed = tuple(names.index(lang.lower()) + 1 for lang in langs), False
+        head = head[1:]
+    elif columns is None and all(len(place) == 1 for place in places):
+        wanted, fixed = (places[0][0], places[1][0]), len(names) == 2
+        head = head[1:]
+    elif len(names) >= max(wanted) and _titles([[row[i - 1] for i in wanted if i <= len(row)] for _, row in head]):
+        yield head[0][0], TITLED
+        head = head[1:]
+    for line, row in itertools.chain(head, full):
         if len(row) < max(wanted) or (fixed and len(row) != 2):
             yield line, f"expected {max(wanted)} columns, found {len(row)}"
         else:
             yield line, tuple(row[i - 1] for i in wanted)
 
 
-def _headers() -> set[tuple[str, str]]:
-    return {(s, t) for s in SOURCE_KEYS for t in TARGET_KEYS}
+def _titles(rows: list[list[str]]) -> bool:
+    """Whether the first of these rows names the columns: word and pronunciation, Korean and English, ko and en.
+
+    Codes of languages are words too, to and zu: in a list of such words they name nothing.
+    """
+    first, *others = rows
+    if all(cell.strip().lower() in _names() for cell in first):
+        return True
+    codes = all(CODE.fullmatch(cell) and cell in _codes() for cell in first) and len(set(first)) == 2
+    return codes and not any(all(map(CODE.fullmatch, row)) for row in others)
+
+
+@cache
+def _names() -> set[str]:
+    """What columns are called, languages in English and in Korean among it."""
+    from babel import Locale  # noqa: PLC0415  (only for tables)
+
+    return TITLES | {name.lower() for told in ("en", "ko") for name in Locale(told).languages.values()}
+
+
+@cache
+def _codes() -> set[str]:
+    from babel import Locale  # noqa: PLC0415
+
+    return set(Locale("en").languages)
+
+
+def _between(lines: list[str]) -> str:
+    """What separates the columns of a CSV file: what stands equally often, outside of quotes, in most lines."""
+    bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
+    counts = {sign: Counter(line.count(sign) for line in bare if sign in line) for sign in ",;"}
+    return max(counts, key=lambda sign: max(counts[sign].values(), default=0))
 
 
 def _csv(
-    path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: tuple[str, ...] | None
+    path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: tuple[str, ...] | None, between: str
 ) -> Iterator[Row]:
     csv.field_size_limit(10 * MOST_CHARACTERS)  # a longer field is an error of its line, not of the file
-    yield from _columns(path, _records(path, lines), columns, langs)
+    yield from _columns(path, _records(path, lines, between), columns, langs)
 
 
-def _records(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Sequence[str]]]:
+def _records(path: Path, lines: Iterator[str], between: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Rows of a CSV file, with the lines they begin at; a record of many lines is a quote that somebody forgot."""
     number = first = 0
 
@@ -219,7 +269,7 @@ def _records(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Sequence[s
                 raise ValueError(f"{path}:{first + 1}: a quote opens here and is not closed within {MOST_LINES} lines")
             yield line + "\n"
 
-    reader = csv.reader(numbered())
+    reader = csv.reader(numbered(), delimiter=between)
     while True:
         first = number
         try:
@@ -240,25 +290,41 @@ def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator
         except (ValueError, RecursionError):
             yield number, "not JSON"
             continue
-        yield number, _record(record, langs)
+        found = _record(record, langs)
+        yield from ((number, sides) for sides in ([found] if isinstance(found, str) else found))
 
 
-def _record(record: object, langs: tuple[str, ...] | None) -> Sequence[str] | str:
+def _record(record: object, langs: tuple[str, ...] | None) -> list[list[str]] | str:
+    """The pairs of a record: by its keys, or as it has just two texts; a list of targets is one pair for each."""
+    if isinstance(record, dict) and isinstance(record.get("translation"), dict):
+        record = record["translation"]  # as data sets of Hugging Face have it
+    if isinstance(record, list) and len(record) == 2:
+        record = dict(zip(("source", "target"), record, strict=True))
     if not isinstance(record, dict):
         return "expected a JSON object"
     wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
-    sides = [next((record[k] for k in keys if k in record), None) for keys in wanted]
-    for keys, side in zip(wanted, sides, strict=True):
-        if not isinstance(side, str):
-            return f"expected text under '{keys[0]}'"
-    return [side for side in sides if isinstance(side, str)]
+    sides: list[Any] = [next((record[k] for k in keys if k in record), None) for keys in wanted]
+    texts = [value for value in record.values() if isinstance(value, str)]
+    if langs is None and sides == [None, None] and len(texts) == 2:
+        sides = texts
+    targets = sides[1] if isinstance(sides[1], list) else [sides[1]]
+    pairs = [[sides[0], target, *sides[2:]] for target in targets]
+    for pair in pairs or [sides]:
+        for keys, side in zip(wanted, pair, strict=True):
+            if not isinstance(side, str):
+                return f"expected text under '{keys[0]}'"
+    return pairs
 
 
 def _po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     from babel.messages.pofile import PoFileError, read_po  # noqa: PLC0415  (only for such files)
 
+    text = "\n".join(lines)
+    declared = re.search(r"charset=([\w-]+)", text)
+    other = declared is not None and declared[1].lower() not in ("utf-8", "utf8", "ascii", "us-ascii", "charset")
     try:
-        catalog = read_po(io.BytesIO("\n".join(lines).encode("utf-8", "surrogateescape")), abort_invalid=True)
+        file: Any = io.BytesIO(text.encode("utf-8", "surrogateescape")) if other else io.StringIO(text)
+        catalog = read_po(file, abort_invalid=True)  # read as text, a bad byte costs one message
     except (PoFileError, UnicodeError, ValueError) as error:
         raise ValueError(f"{path}: not a PO file ({error})") from None
     for message in catalog:

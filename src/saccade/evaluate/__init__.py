@@ -15,10 +15,11 @@ from saccade.evaluate.compare import (
     read_outputs,
 )
 from saccade.evaluate.pages import comparison_page, report_page
-from saccade.evaluate.report import NAMES, Report, evaluate
+from saccade.evaluate.report import NAMES, TEXT, Report, evaluate
 
 __all__ = [
     "NAMES",
+    "TEXT",
     "Health",
     "Judged",
     "Report",

@@ -25,7 +25,8 @@ from saccade.see import Prediction
 
 VERSION = 1
 FEW = 20  # sources: fewer do not make a bucket of their own
-MOST_SHIFTED = 30  # symbols of a text: TER tries every shift of every block, minutes for longer ones that are wrong
+MOST_SHIFTS = 300_000  # TER tries every shift of every block, some 100 µs for each two symbols of wrong rows of symbols
+TEXT = ("bleu", "chrf", "ter", "exact", "wer", "per", "cer")  # figures of any report
 NAMES = {
     "bleu": "BLEU",
     "chrf": "chrF2",
@@ -87,6 +88,7 @@ class Report:
         """One JSON object."""
         return {
             "version": VERSION,
+            **dict.fromkeys(TEXT),  # null: not counted
             **{name: round(score, 4) for name, score in self.scores.items()},
             "intervals": {name: [round(x, 4) for x in ends] for name, ends in self.intervals.items()},
             "signatures": self.signatures,
@@ -146,8 +148,9 @@ def report(
         "per": np.array([[e.wrong, e.length] for e in tokens], dtype=np.float64).reshape(-1, 2),
         "cer": np.array([[e.wrong, e.length] for e in letters], dtype=np.float64).reshape(-1, 2),
     }
-    longest = max((len(text.split()) for text in [*raw, *(r for known in references for r in known)]), default=0)
-    shifted = not symbols or longest <= MOST_SHIFTED
+    wrong = ((o, r) for o, known in zip(outputs, wanted, strict=True) for r in known if o != r)
+    shifts = sum(len(o.split()) * len(r.split()) for o, r in wrong)
+    shifted = not symbols or shifts <= MOST_SHIFTS
     bleu = text_scores(raw, references, ("bleu",))["bleu"]
     text = {name: text_parts(name, raw, references) for name in (("chrf", "ter") if shifted else ("chrf",))}
     scores = {"bleu": bleu.score, **{name: found.score(found.rows.sum(0)) for name, found in text.items()}}

@@ -5,6 +5,7 @@ import itertools
 import math
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -197,8 +198,9 @@ class Learner:
         for path in reversed(self.run.checkpoints()):
             try:
                 tensors, facts = load_tensors(path)
-            except ValueError:
-                continue  # torn: the one before it will do
+            except ValueError as error:
+                warnings.warn(f"{error}: torn, so the run goes on from the checkpoint before it", stacklevel=2)
+                continue
             self.model.load_state_dict(_under("model.", tensors))
             self.average.load_state_dict(_under("average.", tensors))
             state: dict[int, dict[str, Tensor]] = {}

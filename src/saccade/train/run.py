@@ -246,7 +246,10 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] |
         apart[name] = tensor.detach().clone() if tensor.data_ptr() in seen else tensor.detach().contiguous()
         seen.add(tensor.data_ptr())
     try:
+        beside.touch()
+        mode = beside.stat().st_mode  # safetensors writes files that nobody else may read: a service could not
         save_file(apart, beside, {"facts": json.dumps(facts or {})})
+        beside.chmod(mode)
         with beside.open("rb") as file:
             os.fsync(file.fileno())
         beside.replace(path)
