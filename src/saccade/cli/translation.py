@@ -12,7 +12,6 @@ from typing import TextIO
 
 from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import check_place, say
-from saccade.data import UNKNOWN
 from saccade.data.captions import PICTURES, Album, pictures_in
 from saccade.errors import UsageError
 from saccade.search import Options, Translator, occlude
@@ -110,7 +109,7 @@ def _write(
 ) -> int:
     """One output for each source, in order; returns how many there were."""
     for name, text in (("--prefix", prefix), ("--force", force or "")):
-        _check_writable(translator, name, text)
+        translator.check_writable(name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
     number = broken = 0
@@ -153,13 +152,6 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
     save = views.save
     if save is not None and len(texts) != 1 and save.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {save}: several fit into {' and '.join(SEVERAL)} only; give one for {save.suffix}")
-
-
-def _check_writable(translator: Translator, name: str, text: str) -> None:
-    encoded = translator.target.encode(text)
-    strange = [text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN]
-    if strange:
-        raise ValueError(f"{name} {text}: the model cannot write {' '.join(map(repr, dict.fromkeys(strange)))}")
 
 
 class Views:

@@ -136,6 +136,7 @@ class Translator:
     ) -> list[Prediction]:
         self._check_inside(inside)
         sources = [self._read(text) for text in texts]
+        self.check_writable("prefix", prefix)
         begin = self.target.encode(prefix).ids if prefix else []
 
         kept: dict[int, list[Kept]] = {}
@@ -170,13 +171,23 @@ class Translator:
         self._check_inside(inside)
         sources = [self._read(source) for source, _ in pairs]
         targets = [self.target.encode(target) for _, target in pairs]
-        wanted = {id(s): [*t.ids[: self.most], STOP] for s, t in zip(sources, targets, strict=True)}
+        wanted = {
+            id(s): Hypothesis((*t.ids[: self.most], STOP), 0.0, len(t.ids) > self.most)
+            for s, t in zip(sources, targets, strict=True)
+        }
 
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
-            return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
+            return [[wanted[id(s)]] for s in rows]
 
         found = self._all(sources, write, True, 1, inside, steer)
         return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
+
+    def check_writable(self, name: str, text: str) -> None:
+        """Is there anything in a text that no output can hold?"""
+        encoded = self.target.encode(text)
+        strange = [text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN]
+        if strange:
+            raise ValueError(f"{name} {text}: the model cannot write {' '.join(map(repr, dict.fromkeys(strange)))}")
 
     def _check_inside(self, inside: bool) -> None:
         if inside and len(self.models) > 1:
