@@ -80,7 +80,8 @@ def train(
         str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
     ] = None,
     langs: Annotated[
-        str | None, typer.Option(metavar="KO-EN", help="Languages by name, in TMX, JSON keys or a header.")
+        str | None,
+        typer.Option(metavar="KO-EN", help="Languages, for who serves it; they choose in TMX, JSON or a header."),
     ] = None,
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
     device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,

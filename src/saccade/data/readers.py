@@ -45,17 +45,17 @@ def stream_pairs(
 ) -> Iterator[Pair | Skipped]:
     """Pairs, and every line that was left out, one by one. A file without any pair is an error.
 
-    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` names them in a TMX
-    file, by the keys of JSON Lines, or by the header of a table. With `strict` the first line that cannot be used is an
-    error.
+    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` chooses them where a
+    file names its languages: in TMX, by the keys of JSON Lines, by the header of a table. Where there is nothing to
+    choose, they say what stands there. With `strict` the first line that cannot be used is an error.
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
         raise ValueError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
         raise ValueError("columns and languages: one of them says where source and target stand")
-    if len(files) == 2 and (columns or langs):
-        raise ValueError(f"{'columns' if columns else 'langs'}: only for one file, not for two parallel ones")
+    if len(files) == 2 and columns:
+        raise ValueError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
     any_pair, first = False, None
     for line, sides in rows:
@@ -147,8 +147,6 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         raise ValueError(f"{path}:1: expected two columns, separated by a tab or a comma, found one")
     if columns is not None and kind not in ("TSV", "CSV"):
         raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
-    if langs is not None and kind in ("PO", "pairs with |||"):
-        raise ValueError(f"{path}: {kind} have no languages to choose from")
     return rows
 
 
@@ -178,8 +176,8 @@ def _columns(
         if not begun:
             begun = True
             names = [cell.strip().lower() for cell in row]
-            if langs is not None:
-                missing = [lang for lang in langs if lang.lower() not in names]
+            missing = [lang for lang in langs or () if lang.lower() not in names]
+            if langs is not None and not (len(names) == len(missing) == 2):  # two columns that nobody named
                 if missing:
                     raise ValueError(
                         f"{path}:{line}: no column is named '{missing[0]}' (there are: {', '.join(names)})"
