@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 from PIL import Image
+from schemathesis.specs.openapi import checks as conformance
 from services import started, until_ready
 
 import saccade
@@ -181,8 +182,16 @@ def test_who_leaves_is_not_worked_for(service):
     assert done() - before < 400  # of 728
 
 
-def test_no_request_makes_it_fail(service):
-    """Whatever its own schema allows, and what it does not, is answered; never with an error of ours."""
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    conformance.status_code_conformance,
+    conformance.content_type_conformance,
+    conformance.response_schema_conformance,
+]
+
+
+def test_no_request_makes_it_fail_or_answer_otherwise_than_it_says(service):
+    """Whatever its own schema allows, and what it does not, is answered as the schema says; never with an error of ours."""
     schema = schemathesis.openapi.from_dict(service.get("/openapi.json").json())
     schema.config.base_url = str(service.base_url)
     tried = 0
@@ -190,11 +199,13 @@ def test_no_request_makes_it_fail(service):
         operation = found.ok()
         if "reload" in operation.path:
             continue
+        modes = schemathesis.GenerationMode
+        asked = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in (modes.POSITIVE, modes.NEGATIVE)))
 
         @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(operation.as_strategy())
+        @given(asked)
         def answers(case):
-            assert case.call().status_code < 500
+            case.call_and_validate(checks=CHECKS)
 
         answers()
         tried += 1
@@ -387,12 +398,34 @@ def test_too_many_pixels_name_their_limit_and_are_not_decoded(gallery):
     assert {"tokens", "prefix", "pixels", "queue_bytes"} <= limits.keys()
 
 
+def test_libretranslate_is_asked_in_any_of_its_ways(service, letters):
+    """In the address, as a form of either kind, as JSON; a batch is told the language of each of its texts."""
+    asked = {"q": "a b", "source": "en", "target": "de", "format": ""}
+    expected = {"translatedText": saccade.load(letters)("a b").text}
+    parts = {name: (None, value) for name, value in asked.items()}
+    for how in ({"params": asked}, {"data": asked}, {"files": parts}, {"json": asked}):
+        assert service.post("/translate", **how).json() == expected, how
+    batch = service.post("/translate", json={"q": ["a", "b c"], "source": "auto", "target": "de"}).json()
+    assert [found["language"] for found in batch["detectedLanguage"]] == ["en", "en"]
+
+
+def test_of_html_what_stands_between_tags_is_translated(service, letters):
+    first, second = (p.text for p in saccade.load(letters)(["a b", "c < d"]))
+    asked = {"q": '<p title="a b">a b <b>c &lt; d</b><br></p>', "source": "en", "target": "de", "format": "html"}
+    told = service.post("/translate", json=asked).json()["translatedText"]
+    assert told == f'<p title="a b">{first} <b>{second.replace("<", "&lt;")}</b><br></p>'
+    assert (
+        service.post("/translate", json={**asked, "q": "<br><!-- a -->"}).json()["translatedText"] == "<br><!-- a -->"
+    )
+
+
 def test_more_of_libretranslate(service):
     asked = {"q": "a b", "source": "auto", "target": "de", "alternatives": 2}
     told = service.post("/translate", json=asked).json()
     assert len(told["alternatives"]) == 2
     assert told["detectedLanguage"]["language"] == "en"  # what can be translated into de here
-    assert service.post("/translate", json={**asked, "format": "html"}).status_code == 400
-    assert "multipart" in service.post("/translate", files={"q": b"a"}).json()["error"]
+    assert service.post("/translate", json={**asked, "format": "pdf"}).status_code == 400
+    told = service.post("/translate", json={**asked, "target": None})
+    assert (told.status_code, told.json()) == (400, {"error": "Invalid request: missing target parameter"})
     assert service.head("/").status_code == 200
     assert service.get("/v1/translate").json()["error"]["code"] == "wrong_method"

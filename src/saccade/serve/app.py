@@ -19,6 +19,12 @@ from saccade.serve.limits import Limits, Refused, over, whole
 from saccade.serve.manual import manual
 from saccade.serve.stream import LINES, Lines, streamed, while_there
 
+# As of every route; named by hand where an answer is no JSON, but a refusal is.
+REFUSAL = {
+    "description": "Refused",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Wrong"}}},
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {"4XX": REFUSAL, "5XX": REFUSAL}
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 Text = Annotated[str, AfterValidator(whole)]
@@ -78,6 +84,19 @@ class Answers(BaseModel):
 
     model: str
     predictions: list[dict[str, Any]]
+
+
+class Reason(BaseModel):
+    code: str
+    message: str
+    limit: str | None = Field(None, description="Which of /v1/limits was met.")
+    most: float | None = None
+
+
+class Wrong(BaseModel):
+    """Why there is no answer."""
+
+    error: Reason
 
 
 class Service:
@@ -142,7 +161,14 @@ def build_app(
         yield
         await asyncio.gather(*(desk.close() for desk in desks))
 
-    app = FastAPI(title="saccade", version=saccade.__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="saccade",
+        version=saccade.__version__,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        responses={"4XX": {"model": Wrong}, "5XX": {"model": Wrong}},
+    )
     service, meters = Service(desks, limits), Meters(desks)
     _add_work(app, service)
     _add_facts(app, service, meters)
@@ -162,6 +188,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/stream",
         response_class=Lines,
+        responses=REFUSALS,
         openapi_extra={"requestBody": TEXTS},
         summary="Text to text, a line of JSON for each: lines in, lines out, as they come",
     )
@@ -223,13 +250,13 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
         return {name: getattr(limits, name) for name in limits.__slots__}
 
     @app.head("/healthz", include_in_schema=False)
-    @app.get("/healthz", summary="200 when every model is ready, else 503")
+    @app.get("/healthz", summary="200 when every model is ready", responses={503: {"description": "Not yet, or never"}})
     async def healthz(response: Response) -> dict[str, str]:
         ready = all(desk.ready for desk in desks)
         response.status_code = 200 if ready else 503
         return {"status": "ok" if ready else "unfit" if any(desk.unfit for desk in desks) else "loading"}
 
-    @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
+    @app.get("/metrics", response_class=PlainTextResponse, responses=REFUSALS, summary="For Prometheus")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(generate_latest(meters.registry), media_type="text/plain; version=0.0.4")
 

@@ -51,7 +51,7 @@ def manual(schema: dict[str, Any], limits: Limits) -> str:
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head><body><main>'
         f'<h1>saccade: the API</h1><p>The same as <a href="/openapi.json">OpenAPI</a>. Limits:</p><ul>{ceilings}</ul>'
         '<p>What is refused is told as <code>{"error": {"code", "message", "limit", "most"}}</code>, '
-        "under 401, 403, 404, 413, 421, 422, 429 or 503.</p>"
+        "under 401, 403, 404, 408, 409, 411, 413, 421, 422, 429 or 503.</p>"
         f"<h2>A prediction</h2>{answer}{''.join(parts)}</main></body></html>"
     )
 
