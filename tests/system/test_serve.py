@@ -31,7 +31,9 @@ JSON = {"Content-Type": "application/json"}
 
 @schemathesis.serializer("application/x-ndjson", "image/*")
 def as_bytes(context, value):
-    return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else json.dumps(value, default=str)).encode("utf-8", "replace")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,9 @@ def test_a_given_target_is_aligned(service):
 
 def test_what_one_pair_cannot_do_fails_for_that_pair_alone(service):
     pairs = [{"source": "a b c", "target": "a b c"}, {"source": "a", "target": "a"}]
-    steered = service.post("/v1/align", json={"pairs": pairs, "steer": {"word": 0, "place": 3}}).json()["predictions"]
+    steered = service.post("/v1/align", json={"pairs": pairs, "steer": {"word": 0, "places": [3]}}).json()[
+        "predictions"
+    ]
     assert steered[0]["attention"]["cross"][0][0][0][3] == pytest.approx(1)
     assert "but there are" in steered[1]["error"]["message"]
 
@@ -250,10 +254,14 @@ def test_told_to_stop_it_finishes_what_it_has(letters):
 
 
 def test_others_need_a_key(letters):
-    with started(letters, SACCADE_API_KEY="secret") as (process, client):
+    with started(letters, "--limit", "characters=7", SACCADE_API_KEY="secret") as (process, client):
         assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 401
         key = {"Authorization": "Bearer secret"}
         assert client.post("/v1/translate", json={"texts": ["a"]}, headers=key).status_code == 200
+        told = client.post("/v1/translate", json={"texts": ["a" * 8]}, headers=key).json()["error"]
+        assert (told["limit"], told["most"]) == ("characters", 7)  # as the operator said
+        known = LibreTranslateAPI(str(client.base_url), api_key="secret")
+        assert known.languages() == []  # whose client brings its key in the body
         assert client.post("/translate", json={"q": "a", "source": "en", "target": "de"}).status_code == 403
         process.terminate()
         log = process.communicate(timeout=30)[1]
@@ -268,6 +276,7 @@ def test_others_need_a_key(letters):
     [
         (["--host", "0.0.0.0"], "so set SACCADE_API_KEY or, if you must, say --no-auth"),
         (["--langs", "english"], "expected SOURCE-TARGET"),
+        (["--limit", "charcters=9"], "did you mean 'characters'"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_line(letters, options, says):
@@ -301,10 +310,13 @@ def test_a_picture_is_captioned_forced_and_steered(gallery):
     assert begun["text"].startswith("a blue")
     [forced] = client.post("/v1/caption?target=a%20green%20square", content=picture).json()["predictions"]
     assert forced["text"] == "a green square"
-    steered = client.post("/v1/caption?target=a%20green%20square&word=1&place=7", content=picture).json()
+    steered = client.post("/v1/caption?target=a%20green%20square&word=1&places=7", content=picture).json()
     weights = steered["predictions"][0]["attention"]["cross"][0][0][1]
     assert weights[7] == pytest.approx(1)
-    for wrong in ("word=1", "word=1&place=2", "target=a&word=1&place=999", "beam=0", "colour=red"):
+    steered = client.post("/v1/caption?target=a%20green%20square&word=1&places=7&places=8", content=picture).json()
+    weights = steered["predictions"][0]["attention"]["cross"][0][0][1]
+    assert weights[7] + weights[8] == pytest.approx(1)
+    for wrong in ("word=1", "word=1&places=2", "places=2", "target=a&word=1&places=999", "beam=0", "colour=red"):
         assert client.post(f"/v1/caption?{wrong}", content=picture).status_code == 422, wrong
 
 

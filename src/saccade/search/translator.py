@@ -154,10 +154,11 @@ class Translator:
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
         return [replace(p, tree=tree) for p, tree in zip(found, trees, strict=True)]
 
-    def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, int] | None = None) -> Prediction:
+    def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, ...] | None = None) -> Prediction:
         """What this target costs as the output for this source, and where the models look for each of its words.
 
-        `steer` (t, n) makes them look at place n alone for word t: what would they rather write there then?
+        `steer` (t, n, …) makes them look at place n, or these places, alone for word t: what would they rather write
+        there then?
         """
         found = self.score_all([(source, target)], inside, steer)[0]
         if found.wrong:
@@ -165,7 +166,7 @@ class Translator:
         return found
 
     def score_all(
-        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, int] | None = None
+        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, ...] | None = None
     ) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
@@ -209,7 +210,7 @@ class Translator:
         look: bool,
         nbest: int,
         inside: bool = False,
-        steer: tuple[int, int] | None = None,
+        steer: tuple[int, ...] | None = None,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
@@ -303,7 +304,7 @@ class Translator:
         memories: list[Memory],
         best: list[Hypothesis],
         inside: bool,
-        steer: tuple[int, int] | None,
+        steer: tuple[int, ...] | None,
     ) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
@@ -424,13 +425,15 @@ class _Source:
         return self.readings[model].ids if self.readings else self.ids
 
 
-def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, int]) -> Tensor:
-    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at one place alone."""
-    (word, place), places = steer, mask.sum(1).min().item()
-    if not 0 <= word < targets.shape[1] or not 0 <= place < places:
-        raise ValueError(f"steer: ({word}, {place}), but there are {targets.shape[1]} words and {places} places")
+def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, ...]) -> Tensor:
+    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at some places alone."""
+    (word, *places), many = steer, mask.sum(1).min().item()
+    if not 0 <= word < targets.shape[1] or not places or not all(0 <= place < many for place in places):
+        told = ", ".join(map(str, steer))
+        raise ValueError(f"steer: ({told}), but there are {targets.shape[1]} words and {many} places")
     look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
-    look[:, word] = mask & (mask.cumsum(1) == place + 1)  # the cells of a small picture are not the frame's first ones
+    order = mask.cumsum(1) - 1  # the cells of a small picture are not the frame's first ones
+    look[:, word] = mask & torch.isin(order, torch.tensor(places, device=mask.device))
     return look
 
 

@@ -28,6 +28,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {"4XX": REFUSAL, "5XX": REFUSAL}
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 Text = Annotated[str, AfterValidator(whole)]
+Place = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Strict(BaseModel):
@@ -58,7 +59,7 @@ class Caption(Search):
 
     target: Text | None = Field(None, description="Where would it look while it wrote this?")
     word: int | None = Field(None, ge=0, description="With a target: for which word it is to look elsewhere.")
-    place: int | None = Field(None, ge=0, description="With a word: the cell that it is to look at alone.")
+    places: list[Place] = Field([], description="With a word: the cells that it is to look at alone.")
 
 
 class PairToAlign(Strict):
@@ -67,10 +68,10 @@ class PairToAlign(Strict):
 
 
 class Steer(Strict):
-    """Look at one place alone for one word."""
+    """Look at some places alone for one word."""
 
     word: int = Field(ge=0)
-    place: int = Field(ge=0)
+    places: list[Place] = Field(min_length=1)
 
 
 class Align(Strict):
@@ -207,19 +208,23 @@ def _add_work(app: FastAPI, service: Service) -> None:
         content = await request.body()
         if not content:
             raise Refused(422, "wrong_input", "the body is empty; expected a picture")
+        if request.headers.get("content-type", "").startswith("multipart/"):
+            raise Refused(
+                422, "wrong_input", "expected the picture itself as the body (curl --data-binary), not a form"
+            )
         picture = base64.b64encode(content).decode()
-        if (asked.word is None) != (asked.place is None) or (asked.word is not None and asked.target is None):
-            raise Refused(422, "wrong_input", "word and place go together, and with a target")
+        if (asked.word is None) == bool(asked.places) or (asked.word is not None and asked.target is None):
+            raise Refused(422, "wrong_input", "word and places go together, and with a target")
         if asked.target is None:
             return _told(desk, await while_there(request, desk.ask("caption", [picture], **how)))
-        steer = {} if asked.word is None else {"steer": [asked.word, asked.place]}
+        steer = {} if asked.word is None else {"steer": [asked.word, *asked.places]}
         return _told(desk, await while_there(request, desk.ask("align", [(picture, asked.target)], **steer)))
 
     @app.post("/v1/align", response_model=Answers, summary="Where the model looks while it writes a given target")
     async def align(request: Request, asked: Align) -> dict[str, Any]:
         desk = service.find(asked.model, "text")
         service.check_texts(len(asked.pairs), [text for pair in asked.pairs for text in (pair.source, pair.target)])
-        how = {} if asked.steer is None else {"steer": [asked.steer.word, asked.steer.place]}
+        how = {} if asked.steer is None else {"steer": [asked.steer.word, *asked.steer.places]}
         given = [(p.source, p.target) for p in asked.pairs]
         return _told(desk, await while_there(request, desk.ask("align", given, **how)))
 
