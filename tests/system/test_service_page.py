@@ -126,6 +126,7 @@ def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
     drawn = ElementTree.parse(saved.value.path())
     assert len(drawn.findall(".//{*}text")) == 2 * tab.locator(".branches button").count()  # words and probabilities
     assert len(drawn.findall(".//{*}path")) == tab.locator(".branches button.turn").count()
+    assert tab.locator(".before").count() == tab.locator(".branches button.turn").count()  # each row can be read alone
     other.focus()
     tab.keyboard.press("Enter")
     expect(tab.locator(".output button").first).to_have_text(re.compile(re.escape(begins[0])))

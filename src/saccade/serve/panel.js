@@ -211,7 +211,7 @@ export class Panel {
     if (!tree) return;
     const shownAs = new Set();
     for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === this.record.text); i >= 0; i = tree[i].parent) shownAs.add(i);
-    for (const word of this.part("branches").children) word.classList.toggle("best", shownAs.has(word.branch));
+    for (const word of this.part("branches").querySelectorAll("button")) word.classList.toggle("best", shownAs.has(word.branch));
   }
 
   // All that the beam ever kept. A word stands in the column of its place; a row is a way that was gone from some word on.
@@ -227,8 +227,13 @@ export class Panel {
     for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === answer); i >= 0; i = tree[i].parent) first.add(i);
     const order = (list) => [...list].sort((a, b) => first.has(b) - first.has(a) || tree[b].score - tree[a].score);
     const ways = order(roots).reverse().map((i) => ({ i, depth: 0 }));  // a stack: paths may be longer than recursion goes
+    const before = [];  // what a way begins with, in faint letters: where it turned off may be far to the right
     for (let row = 0; ways.length; row++) {
       let { i, depth } = ways.pop();
+      if (depth) {
+        before.push(element("span", texts[tree[i].parent], { className: "before", ariaHidden: "true" }));
+        before.at(-1).style.gridArea = `${row + 1} / 1 / auto / ${depth + 1}`;
+      }
       for (let turn = depth > 0; i !== undefined; depth++, turn = false) {
         buttons.push(this.branch(i, row, depth, turn));
         const [next, ...others] = order(children[i]);
@@ -237,7 +242,7 @@ export class Panel {
       }
     }
     this.part("tree").hidden = !tree.length;
-    this.part("branches").replaceChildren(...buttons);
+    this.part("branches").replaceChildren(...buttons, ...before);
     rove(buttons);
     this.mark();
   }
@@ -270,7 +275,7 @@ export class Panel {
 
   // The tree as it stands there; a line leads from where a way turned off.
   saveTree() {
-    const { tree } = this.grown, words = [...this.part("branches").children], places = new Map(words.map((w) => [w.branch, w.at]));
+    const { tree } = this.grown, words = [...this.part("branches").querySelectorAll("button")], places = new Map(words.map((w) => [w.branch, w.at]));
     const wide = [];
     for (const { branch, at } of words) wide[at[1]] = Math.max(wide[at[1]] || 0, 12 * [...tree[branch].text.trim()].length + 60);
     const left = (depth) => wide.slice(0, depth).reduce((sum, w) => sum + w, 10), below = (row) => 24 + 24 * row;
