@@ -128,6 +128,7 @@ def test_what_stands_beside(service):
     assert "saccade_batch_texts_count" in service.get("/metrics").text
     page = service.get("/docs").text
     assert "/v1/translate" in page
+    assert "<code>application/x-www-form-urlencoded</code> or <code>multipart/form-data</code>" in page  # told once
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert service.get("/nothing").json()["error"]["code"] == "not_found"
     assert service.head("/healthz").status_code == 200
