@@ -138,7 +138,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
 )
 def test_a_mistake_gets_one_line(folder, words, says):
     ran = run(*(word.format(folder) for word in words))
-    usage = ("-o RUN", "nothing to", "--columns", "--resume:", "expected SECTION")
+    usage = ("-o RUN", "nothing to", "--columns", "--langs", "--resume:", "expected SECTION")
     assert ran.returncode == (2 if says.startswith(usage) else 1)
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr
