@@ -71,6 +71,14 @@ def test_samples_are_seeded_and_depend_on_nothing_else(model):
 
 def test_a_prefix_is_kept(model):
     assert model("a b c", prefix="q r").text.startswith("q r")
+    with pytest.raises(ValueError, match="prefix q Ж: the model cannot write 'Ж'"):
+        model("a b c", prefix="q Ж")
+
+
+def test_a_given_target_that_is_too_long_is_said_to_be_cut(model):
+    whole, cut = (model.score("a b", " ".join(["c"] * many)) for many in (model.most, model.most + 1))
+    assert (whole.cut_output, cut.cut_output) == (False, True)
+    assert len(cut.target_tokens) == len(whole.target_tokens) == model.most + 1
 
 
 def test_every_alternative_shows_its_own_glances(model, tmp_path):

@@ -48,7 +48,7 @@ def test_its_service_page_as_the_readme_shows_it(shown, tmp_path):
     with started(shown[0] / "saccade-demo") as (_, client), sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browsing.CHROMIUM, args=browsing.FLAGS.split())
         tab = browser.new_page(
-            viewport={"width": 900, "height": 1000}, locale="en-US", color_scheme="light", device_scale_factor=1.5
+            viewport={"width": 900, "height": 1300}, locale="en-US", color_scheme="light", device_scale_factor=1.5
         )
         tab.goto(str(client.base_url))
         tab.fill("#text", "2019년 5월 3일 금요일")

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 from PIL import Image
+from schemathesis.specs.openapi import checks as conformance
 from services import started, until_ready
 
 import saccade
@@ -30,7 +31,9 @@ JSON = {"Content-Type": "application/json"}
 
 @schemathesis.serializer("application/x-ndjson", "image/*")
 def as_bytes(context, value):
-    return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
+    if isinstance(value, bytes):
+        return value
+    return (value if isinstance(value, str) else json.dumps(value, default=str)).encode("utf-8", "replace")
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,9 @@ def test_a_given_target_is_aligned(service):
 
 def test_what_one_pair_cannot_do_fails_for_that_pair_alone(service):
     pairs = [{"source": "a b c", "target": "a b c"}, {"source": "a", "target": "a"}]
-    steered = service.post("/v1/align", json={"pairs": pairs, "steer": {"word": 0, "place": 3}}).json()["predictions"]
+    steered = service.post("/v1/align", json={"pairs": pairs, "steer": {"word": 0, "places": [3]}}).json()[
+        "predictions"
+    ]
     assert steered[0]["attention"]["cross"][0][0][0][3] == pytest.approx(1)
     assert "but there are" in steered[1]["error"]["message"]
 
@@ -123,6 +128,7 @@ def test_what_stands_beside(service):
     assert "saccade_batch_texts_count" in service.get("/metrics").text
     page = service.get("/docs").text
     assert "/v1/translate" in page
+    assert "<code>application/x-www-form-urlencoded</code> or <code>multipart/form-data</code>" in page  # told once
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert service.get("/nothing").json()["error"]["code"] == "not_found"
     assert service.head("/healthz").status_code == 200
@@ -181,8 +187,16 @@ def test_who_leaves_is_not_worked_for(service):
     assert done() - before < 400  # of 728
 
 
-def test_no_request_makes_it_fail(service):
-    """Whatever its own schema allows, and what it does not, is answered; never with an error of ours."""
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    conformance.status_code_conformance,
+    conformance.content_type_conformance,
+    conformance.response_schema_conformance,
+]
+
+
+def test_no_request_makes_it_fail_or_answer_otherwise_than_it_says(service):
+    """Whatever its own schema allows, and what it does not, is answered as the schema says; never with an error of ours."""
     schema = schemathesis.openapi.from_dict(service.get("/openapi.json").json())
     schema.config.base_url = str(service.base_url)
     tried = 0
@@ -190,11 +204,13 @@ def test_no_request_makes_it_fail(service):
         operation = found.ok()
         if "reload" in operation.path:
             continue
+        modes = schemathesis.GenerationMode
+        asked = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in (modes.POSITIVE, modes.NEGATIVE)))
 
         @settings(max_examples=15, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-        @given(operation.as_strategy())
+        @given(asked)
         def answers(case):
-            assert case.call().status_code < 500
+            case.call_and_validate(checks=CHECKS)
 
         answers()
         tried += 1
@@ -239,10 +255,14 @@ def test_told_to_stop_it_finishes_what_it_has(letters):
 
 
 def test_others_need_a_key(letters):
-    with started(letters, SACCADE_API_KEY="secret") as (process, client):
+    with started(letters, "--limit", "characters=7", SACCADE_API_KEY="secret") as (process, client):
         assert client.post("/v1/translate", json={"texts": ["a"]}).status_code == 401
         key = {"Authorization": "Bearer secret"}
         assert client.post("/v1/translate", json={"texts": ["a"]}, headers=key).status_code == 200
+        told = client.post("/v1/translate", json={"texts": ["a" * 8]}, headers=key).json()["error"]
+        assert (told["limit"], told["most"]) == ("characters", 7)  # as the operator said
+        known = LibreTranslateAPI(str(client.base_url), api_key="secret")
+        assert known.languages() == []  # whose client brings its key in the body
         assert client.post("/translate", json={"q": "a", "source": "en", "target": "de"}).status_code == 403
         process.terminate()
         log = process.communicate(timeout=30)[1]
@@ -257,6 +277,7 @@ def test_others_need_a_key(letters):
     [
         (["--host", "0.0.0.0"], "so set SACCADE_API_KEY or, if you must, say --no-auth"),
         (["--langs", "english"], "expected SOURCE-TARGET"),
+        (["--limit", "charcters=9"], "did you mean 'characters'"),
     ],
 )
 def test_what_is_asked_wrongly_is_one_line(letters, options, says):
@@ -290,10 +311,13 @@ def test_a_picture_is_captioned_forced_and_steered(gallery):
     assert begun["text"].startswith("a blue")
     [forced] = client.post("/v1/caption?target=a%20green%20square", content=picture).json()["predictions"]
     assert forced["text"] == "a green square"
-    steered = client.post("/v1/caption?target=a%20green%20square&word=1&place=7", content=picture).json()
+    steered = client.post("/v1/caption?target=a%20green%20square&word=1&places=7", content=picture).json()
     weights = steered["predictions"][0]["attention"]["cross"][0][0][1]
     assert weights[7] == pytest.approx(1)
-    for wrong in ("word=1", "word=1&place=2", "target=a&word=1&place=999", "beam=0", "colour=red"):
+    steered = client.post("/v1/caption?target=a%20green%20square&word=1&places=7&places=8", content=picture).json()
+    weights = steered["predictions"][0]["attention"]["cross"][0][0][1]
+    assert weights[7] + weights[8] == pytest.approx(1)
+    for wrong in ("word=1", "word=1&places=2", "places=2", "target=a&word=1&places=999", "beam=0", "colour=red"):
         assert client.post(f"/v1/caption?{wrong}", content=picture).status_code == 422, wrong
 
 
@@ -387,12 +411,34 @@ def test_too_many_pixels_name_their_limit_and_are_not_decoded(gallery):
     assert {"tokens", "prefix", "pixels", "queue_bytes"} <= limits.keys()
 
 
+def test_libretranslate_is_asked_in_any_of_its_ways(service, letters):
+    """In the address, as a form of either kind, as JSON; a batch is told the language of each of its texts."""
+    asked = {"q": "a b", "source": "en", "target": "de", "format": ""}
+    expected = {"translatedText": saccade.load(letters)("a b").text}
+    parts = {name: (None, value) for name, value in asked.items()}
+    for how in ({"params": asked}, {"data": asked}, {"files": parts}, {"json": asked}):
+        assert service.post("/translate", **how).json() == expected, how
+    batch = service.post("/translate", json={"q": ["a", "b c"], "source": "auto", "target": "de"}).json()
+    assert [found["language"] for found in batch["detectedLanguage"]] == ["en", "en"]
+
+
+def test_of_html_what_stands_between_tags_is_translated(service, letters):
+    first, second = (p.text for p in saccade.load(letters)(["a b", "c < d"]))
+    asked = {"q": '<p title="a b">a b <b>c &lt; d</b><br></p>', "source": "en", "target": "de", "format": "html"}
+    told = service.post("/translate", json=asked).json()["translatedText"]
+    assert told == f'<p title="a b">{first} <b>{second.replace("<", "&lt;")}</b><br></p>'
+    assert (
+        service.post("/translate", json={**asked, "q": "<br><!-- a -->"}).json()["translatedText"] == "<br><!-- a -->"
+    )
+
+
 def test_more_of_libretranslate(service):
     asked = {"q": "a b", "source": "auto", "target": "de", "alternatives": 2}
     told = service.post("/translate", json=asked).json()
     assert len(told["alternatives"]) == 2
     assert told["detectedLanguage"]["language"] == "en"  # what can be translated into de here
-    assert service.post("/translate", json={**asked, "format": "html"}).status_code == 400
-    assert "multipart" in service.post("/translate", files={"q": b"a"}).json()["error"]
+    assert service.post("/translate", json={**asked, "format": "pdf"}).status_code == 400
+    told = service.post("/translate", json={**asked, "target": None})
+    assert (told.status_code, told.json()) == (400, {"error": "Invalid request: missing target parameter"})
     assert service.head("/").status_code == 200
     assert service.get("/v1/translate").json()["error"]["code"] == "wrong_method"

@@ -126,6 +126,7 @@ def test_the_beam_is_a_tree_and_a_word_in_it_forces_what_comes_before(tab):
     drawn = ElementTree.parse(saved.value.path())
     assert len(drawn.findall(".//{*}text")) == 2 * tab.locator(".branches button").count()  # words and probabilities
     assert len(drawn.findall(".//{*}path")) == tab.locator(".branches button.turn").count()
+    assert tab.locator(".before").count() == tab.locator(".branches button.turn").count()  # each row can be read alone
     other.focus()
     tab.keyboard.press("Enter")
     expect(tab.locator(".output button").first).to_have_text(re.compile(re.escape(begins[0])))
@@ -140,7 +141,7 @@ def test_what_if_it_looked_there(tab):
         tab.keyboard.press(key)
     expect(tab.locator(".steered")).to_contain_text("Looking there alone it would write")
     assert tab.locator(".steered button").count() == 4
-    assert tab.locator(".glances td.pressed").count() == 1
+    assert tab.locator(".glances .pressed").count() == 1
     with tab.expect_download() as saved:
         tab.click(".export")
     svg = saved.value.path().read_text(encoding="utf-8")
@@ -326,16 +327,140 @@ def test_a_picture_stays_while_texts_are_asked_about(tab, colours):
     expect(tab.locator(".output")).to_have_text(said)
 
 
+def record(source, text, **more):
+    """An answer as the service gives it, every word looking everywhere alike."""
+    tokens = [[{"text": c, "span": [i, i + 1]} for i, c in enumerate(t)] for t in (source, text)]
+    for made, t in zip(tokens, (source, text), strict=True):
+        made.append({"text": "∎", "span": [len(t), len(t)]})
+    many, words = len(tokens[0]), len(tokens[1])
+    return {
+        "text": text, "score": -1.0, "layer": 0, "unknown": [], "cut_source": False, "cut_output": False,
+        "source_tokens": tokens[0], "target_tokens": tokens[1], "log_probabilities": [-1.0] * words, "runners_up": [[]] * words,
+        "attention": {"cross": [[[[1 / many] * many] * words]]}, **more,
+    }  # fmt: skip
+
+
+def say(tab, *records):
+    """The service says these, one after the other, whatever it is asked."""
+    left = list(records)
+
+    def answer(route):
+        told = left.pop(0) if len(left) > 1 else left[0]
+        wrong = (
+            {"status": 503, "json": told} if "error" in told else {"json": {"model": "letters", "predictions": [told]}}
+        )
+        route.fulfill(**wrong)
+
+    tab.route(re.compile("/v1/(translate|align)$"), answer)
+
+
 def test_letters_that_are_several_pieces_are_written_once(tab):
     """Of what the model does not know, bytes may be pieces."""
-    told = {
-        "text": "a", "score": -1.0, "layer": 0, "unknown": [], "cut_source": False, "cut_output": False,
-        "source_tokens": [{"text": "x", "span": [0, 1]}, {"text": "y", "span": [0, 1]}, {"text": "∎", "span": [1, 1]}],
-        "target_tokens": [{"text": "a", "span": [0, 1]}], "log_probabilities": [-1.0], "attention": {"cross": [[[[0.5, 0.25, 0.25]]]]},
-    }  # fmt: skip
-    tab.route("**/v1/translate", lambda route: route.fulfill(json={"model": "letters", "predictions": [told]}))
+    pieces = [{"text": "x", "span": [0, 1]}, {"text": "y", "span": [0, 1]}, {"text": "∎", "span": [1, 1]}]
+    say(tab, {**record("xy", "a"), "source_tokens": pieces})
     tab.fill("#text", "한")
     expect(tab.locator(".source")).to_have_text("한·∎")
+
+
+def test_dragging_over_cells_makes_it_look_at_all_of_them(tab):
+    tab.fill("#text", "a b c d")
+    tab.wait_for_selector(".glances td button")
+    cells = tab.locator(".glances tbody tr").nth(1).locator("button")
+    with tab.expect_request("**/v1/align") as asked:
+        cells.nth(1).hover()
+        tab.mouse.down()
+        cells.nth(3).hover()
+        tab.mouse.up()
+    assert asked.value.post_data_json["steer"] == {"word": 1, "places": [1, 2, 3]}
+    expect(tab.locator(".glances .pressed")).to_have_count(3)
+    expect(tab.locator(".steered")).to_contain_text("fter it")  # what becomes of the words after it, if anything
+    with tab.expect_request("**/v1/align") as asked:
+        cells.nth(0).focus()
+        tab.keyboard.press("Shift+Enter")  # the keyboard adds one
+    assert sorted(asked.value.post_data_json["steer"]["places"]) == [0, 1, 2, 3]
+
+
+def test_a_large_map_is_drawn_and_can_be_pointed_at(tab):
+    say(tab, record("x" * 150, "y" * 120))
+    tab.fill("#text", "x" * 150)
+    tab.wait_for_selector(".output button")
+    assert tab.evaluate("document.querySelectorAll('*').length") < 1000
+    tab.click(".whole summary")
+    drawn = tab.locator(".map canvas")
+    assert drawn.evaluate("e => [e.width, e.height]") == [151, 121]
+    box = drawn.bounding_box()
+    with tab.expect_request("**/v1/align") as asked:
+        drawn.click(position={"x": box["width"] * 7.5 / 151, "y": box["height"] * 5.5 / 121})
+    assert asked.value.post_data_json["steer"] == {"word": 5, "places": [7]}
+    assert serious(tab) == []
+
+
+@pytest.fixture
+def refused(service, browser):
+    """A tab that may hear refusals, which a browser writes to its console."""
+    with browser.new_context(locale="en-US") as context:
+        opened = context.new_page()
+        opened.goto(service)
+        opened.wait_for_selector("#model option", state="attached")
+        yield opened
+
+
+def test_an_answer_that_is_too_large_with_its_glances_comes_without_them(refused):
+    limit = {"error": {"code": "too_much", "message": "too large", "limit": "answer_bytes", "most": 1}}
+    plain = record("a b", "c")
+    plain.pop("attention")
+    say(refused, limit, plain)
+    refused.fill("#text", "a b")
+    expect(refused.locator(".output")).to_have_text("c∎")
+    expect(refused.locator(".note")).to_have_text("The answer is too long to show its glances.")
+
+
+def test_who_is_interrupted_is_asked_again(refused):
+    say(refused, {"error": {"code": "interrupted", "message": "ask again"}}, record("a b", "c"))
+    refused.fill("#text", "a b")
+    expect(refused.locator(".output")).to_have_text("c∎")
+    expect(refused.locator("#state")).to_have_text("")
+
+
+def test_the_end_is_an_alternative_too(tab):
+    say(tab, record("a b", "cd", runners_up=[[], [{"text": "∎", "probability": 0.2}], []]))
+    tab.fill("#text", "a b")
+    tab.wait_for_selector(".output button")
+    tab.locator(".output button").nth(1).focus()
+    with tab.expect_request("**/v1/align") as asked:
+        tab.click(".instead button")
+    assert asked.value.post_data_json["pairs"] == [{"source": "a b", "target": "c"}]
+
+
+def test_what_a_model_does_not_read_is_counted_too(service, browser):
+    tab = browser.new_context(locale="en-US").new_page()
+    told = {"name": "letters", "ready": True, "unfit": None, "reads": "text", "characters": 10}
+    tab.route("**/v1/models", lambda route: route.fulfill(json={"models": [told]}))
+    tab.goto(service)
+    expect(tab.locator("#count")).to_have_text("0 / 10")
+    tab.fill("#text", "a b c d e f g")
+    expect(tab.locator("#count.over")).to_have_text("13 / 10 · the model does not read on")
+    tab.wait_for_selector(".output button")  # it is answered all the same
+    tab.context.close()
+
+
+@pytest.mark.parametrize("tab", [{"permissions": ["clipboard-read", "clipboard-write"]}], indirect=True)
+def test_a_link_can_be_copied(tab):
+    assert tab.locator("#link").is_hidden()
+    tab.fill("#text", "a b")
+    tab.click("#link")
+    expect(tab.locator("#state")).to_have_text("The link is copied.")
+    assert tab.evaluate("navigator.clipboard.readText()") == tab.url
+
+
+@pytest.mark.parametrize("tab", [{"has_touch": True, "is_mobile": True}], indirect=True)
+def test_a_phone_can_photograph(tab, colours):
+    tab.select_option("#model", "colours")
+    expect(tab.locator("#camera")).to_be_visible()
+    assert tab.locator("#camera").get_attribute("capture") == "environment"
+    tab.set_input_files("#camera", colours[1] / "5.png")
+    tab.wait_for_selector(".output button")
+    assert serious(tab) == []
 
 
 def test_a_link_waits_for_its_model(service, browser):

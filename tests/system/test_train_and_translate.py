@@ -141,7 +141,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
         (["train", "copy", "-o", "{}/x", "--columns", "one"], "--columns one: expected two numbers from 1"),
         (["train", "copy", "-o", "{}/x", "--device", "gpu"], "train.device: 'gpu' is not there"),
         (["train", "{}/pairs.tsv", "-o", "{}/x", "--strict"], "pairs.tsv:201: expected 2 columns, found 1"),
-        (["train", "{}/pairs.tsv", "-o", "{}/x", "--langs", "ko-en"], "no column is named 'ko'"),
+        (["train", "{}/pairs.tsv", "-o", "{}/x", "--langs", "ko"], "--langs ko: expected two names, such as ko-en"),
         (["translate", "{}/a", "x", "--save", "{}/x.pmg"], "unknown ending '.pmg'"),
         (["evaluate", "{}/a", "{}/nothing.tsv"], "no such file"),
         (["info", "{}"], "is no run of saccade"),

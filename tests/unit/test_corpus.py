@@ -115,6 +115,20 @@ def test_columns_and_languages_by_name(tmp_path):
         read_pairs(table, lines, columns=(1, 2))
 
 
+def test_languages_say_what_stands_there_where_there_is_nothing_to_choose(tmp_path):
+    expected = [Pair("하나", "one"), Pair("둘", "two")]
+    plain, named, ko, en = (tmp_path / name for name in ("plain.tsv", "named.tsv", "t.ko", "t.en"))
+    plain.write_text("하나\tone\n둘\ttwo\n")
+    ko.write_text("하나\n둘\n")
+    en.write_text("one\ntwo\n")
+    assert read_pairs(plain, langs=("ko", "en")).pairs == expected
+    assert read_pairs(ko, en, langs=("ko", "en")).pairs == expected
+    named.write_text("en\tko\none\t하나\ntwo\t둘\n")
+    assert read_pairs(named, langs=("ko", "en")).pairs == expected
+    with pytest.raises(ValueError, match="no column is named 'fr'"):  # a header that knows one of them
+        read_pairs(named, langs=("en", "fr"))
+
+
 def test_symbols_are_chosen_for_the_pair():
     def kinds(*pairs):
         choices = choose_tokenisers([s for s, _ in pairs], [t for _, t in pairs])

@@ -13,10 +13,13 @@ class FakeChild:
     """A process that answers when it is told to."""
 
     def __init__(self):
-        self.batches, self.pipe, self.facts = [], self, {"reads": "text"}
+        self.batches, self.pipe, self.facts, self.fate = [], self, {"reads": "text"}, []
 
     def send_bytes(self, message):
         self.batches.append(json.loads(message))
+
+    def ends(self, why):
+        self.fate.append(why)
 
 
 def desk(**limits):
@@ -115,6 +118,27 @@ def test_only_what_is_alike_shares_a_batch():
     asyncio.run(scene())
 
 
+def test_another_kind_has_its_turn_however_many_ask_alike():
+    async def scene():
+        made, child = desk()
+        many = [asyncio.create_task(made.ask("translate", [f"a{i}"] * 30, beam=5)) for i in range(40)]
+        await settle()
+        other = asyncio.create_task(made.ask("translate", ["b"], beam=1))
+        await settle()
+        for _ in range(
+            4
+        ):  # a0 alone, thirty-two of the others, b, and those who had to stand back before who had a turn
+            answer(made, child)
+            await settle()
+        assert child.batches[2]["items"] == ["b"]
+        assert other.done()
+        assert {item for sent in child.batches[:4] for item in sent["items"]} == {"b", *(f"a{i}" for i in range(40))}
+        for task in many:
+            task.cancel()
+
+    asyncio.run(scene())
+
+
 def test_who_has_left_is_not_worked_for():
     async def scene():
         made, child = desk()
@@ -174,5 +198,35 @@ def test_a_model_that_cannot_be_loaded_keeps_nobody_waiting():
         made._heard(child, {"unfit": "torn"})
         await settle()
         assert waits.exception().message == "model: torn"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("how", ["unfit", "died", "waited, then died"])
+def test_a_successor_that_fails_changes_nothing(how):
+    async def scene():
+        made, child = desk()
+        new = FakeChild()
+        new.fate = asyncio.get_running_loop().create_future()
+        new.ends = new.fate.set_result
+        made.start = lambda: new
+        working = asyncio.create_task(made.ask("translate", ["a"]))
+        asked = asyncio.create_task(made.reload())
+        await settle()
+        if how == "unfit":
+            made._heard(new, {"unfit": "torn"})
+        else:
+            if "waited" in how:
+                made._heard(new, {"ready": {}})  # while the old one is at a batch
+            made._died(new)
+        await settle()
+        assert asked.exception().status == 409
+        assert "the old one goes on" in asked.exception().message
+        answer(made, child)
+        after = asyncio.create_task(made.ask("translate", ["b"]))
+        await settle()
+        assert answer(made, child) == ["b"]
+        await settle()
+        assert (working.result(), after.result()) == ([{"text": "A"}], [{"text": "B"}])
 
     asyncio.run(scene())

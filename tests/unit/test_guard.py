@@ -7,6 +7,7 @@ import logging
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
+from saccade.errors import UsageError
 from saccade.serve.guard import Guard, Meters
 from saccade.serve.limits import Limits
 from saccade.serve.worker import _without
@@ -57,6 +58,44 @@ def test_a_body_is_counted_as_it_comes():
 def test_a_body_is_not_waited_for_without_end():
     status, _, told = asked(echo, b"x", b"y", slow=True)
     assert (status, told["error"]["code"], told["error"]["limit"]) == (408, "too_slow", "seconds")
+
+
+def test_too_many_at_a_time_are_told_so_as_json():
+    async def scene():
+        waiting, told = asyncio.Event(), []
+
+        async def slow(scope, receive, send):
+            await waiting.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+
+        async def send(message):
+            told.append(message)
+
+        guarded = Guard(slow, Limits(requests=2), ["localhost"], None, Meters([]))
+        scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": [(b"host", b"localhost")]}
+        inside = [asyncio.create_task(guarded(dict(scope), None, send)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await guarded(dict(scope), None, send)
+        assert told[0]["status"] == 503
+        assert json.loads(told[1]["body"])["error"]["limit"] == "requests"
+        waiting.set()
+        await asyncio.gather(*inside)
+        await guarded(dict(scope), None, send)  # and there is room again
+        assert [m["status"] for m in told if "status" in m] == [503, 200, 200, 200]
+
+    asyncio.run(scene())
+
+
+def test_limits_are_the_operators():
+    limits = Limits.given(["characters=20000", "seconds=2.5"])
+    assert (limits.characters, limits.seconds, limits.beam) == (20000, 2.5, Limits().beam)
+    for wrong, says in (
+        ("charcters=3", "did you mean 'characters'"),
+        ("beam=many", "NAME=NUMBER"),
+        ("beam=0", "above 0"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            Limits.given([wrong])
 
 
 @pytest.mark.parametrize(

@@ -99,3 +99,9 @@ def test_a_look_can_be_steered():
         assert steered.log_probabilities[2] != pytest.approx(free.log_probabilities[2], abs=1e-9)
     with pytest.raises(ValueError, match=r"steer: \(9, 1\), but there are 5 words and 6 places"):
         translator().score("ab cd", "dcba", steer=(9, 1))
+    both = translator().score("ab cd", "dcba", steer=(2, 1, 3)).cross[:, :, 2]
+    assert np.allclose(both[..., [1, 3]].sum(-1), 1)  # among several places it looks as it likes
+    assert np.all(both[..., [1, 3]] > 0)
+    for wrong in ((2,), (2, 1, 99)):
+        with pytest.raises(ValueError, match="but there are"):
+            translator().score("ab cd", "dcba", steer=wrong)

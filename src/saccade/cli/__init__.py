@@ -80,7 +80,8 @@ def train(
         str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
     ] = None,
     langs: Annotated[
-        str | None, typer.Option(metavar="KO-EN", help="Languages by name, in TMX, JSON keys or a header.")
+        str | None,
+        typer.Option(metavar="KO-EN", help="Languages, for who serves it; they choose in TMX, JSON or a header."),
     ] = None,
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
     device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,
@@ -441,17 +442,30 @@ def serve(
     langs: Annotated[
         list[str] | None, typer.Option(metavar="SRC-TGT", help="Languages for LibreTranslate's clients; NAME=ko-en.")
     ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NUMBER", help="Another ceiling than those at /v1/limits, such as characters=20000."),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each model.")] = 1,
 ) -> None:
-    """Serve runs over HTTP: an API, LibreTranslate's too. The key, if any, is SACCADE_API_KEY."""
+    """Serve runs over HTTP: a page, an API, LibreTranslate's too. The key, if any, is SACCADE_API_KEY."""
     with plainly():
         try:
+            from saccade.serve.limits import Limits
             from saccade.serve.run import serve as run_service
         except ModuleNotFoundError as error:
             raise UsageError(f"{error.name} is not installed: pip install 'saccade[serve]'") from None
         key = os.environ.get("SACCADE_API_KEY") or None
         run_service(
-            runs, host, port, key=key, no_auth=no_auth, allow=allow_host or [], langs=langs or [], threads=threads
+            runs,
+            host,
+            port,
+            key=key,
+            no_auth=no_auth,
+            allow=allow_host or [],
+            langs=langs or [],
+            threads=threads,
+            limits=Limits.given(limit or []),
         )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TextIO
 
 from saccade.cli.words import check_place, say
-from saccade.data import UNKNOWN
 from saccade.data.captions import PICTURES, Album, pictures_in
 from saccade.errors import UsageError
 from saccade.search import Options, Translator, occlude
@@ -135,7 +134,7 @@ def _write(
 ) -> int:
     """One output for each source, in order; returns how many there were."""
     for name, text in (("--prefix", prefix), ("--force", force or "")):
-        _check_writable(translator, name, text)
+        translator.check_writable(name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
     number = broken = 0
@@ -177,13 +176,6 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
     to = views.save
     if to is not None and (len(texts) != 1 or options.nbest > 1) and to.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {to}: several fit into {' '.join(SEVERAL)} only; ask for one for {to.suffix}")
-
-
-def _check_writable(translator: Translator, name: str, text: str) -> None:
-    encoded = translator.target.encode(text)
-    strange = [text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN]
-    if strange:
-        raise ValueError(f"{name} {text}: the model cannot write {' '.join(map(repr, dict.fromkeys(strange)))}")
 
 
 class Views:

@@ -118,7 +118,7 @@ class DataConfig(Config):
         None, description="Where source and target stand in a table, from 1."
     )
     langs: tuple[str, str] | None = Field(
-        None, description="Languages of source and target, by the names that a TMX file, JSON keys or a header give."
+        None, description="Languages of source and target; they choose where TMX, JSON keys or a header name several."
     )
     content: str | None = Field(None, description="A hash of all pairs, written when a run begins.")
     strict: bool = Field(False, description="Whether a line that cannot be used is an error.")

@@ -60,17 +60,17 @@ def stream_pairs(
 ) -> Iterator[Pair | Skipped]:
     """Pairs, and every line that was left out, one by one. A file without any pair is an error.
 
-    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` names them in a TMX
-    file, by the keys of JSON Lines, or by the header of a table. With `strict` the first line that cannot be used is an
-    error.
+    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` chooses them where a
+    file names its languages: in TMX, by the keys of JSON Lines, by the header of a table. Where there is nothing to
+    choose, they say what stands there. With `strict` the first line that cannot be used is an error.
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
         raise ValueError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
         raise ValueError("columns and languages: one of them says where source and target stand")
-    if len(files) == 2 and (columns or langs):
-        raise ValueError(f"{'columns' if columns else 'langs'}: only for one file, not for two parallel ones")
+    if len(files) == 2 and columns:
+        raise ValueError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
     any_pair, first = False, None
     for line, sides in rows:
@@ -169,8 +169,6 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         )
     if columns is not None and kind not in ("TSV", "CSV"):
         raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
-    if langs is not None and kind in ("PO", "pairs with |||"):
-        raise ValueError(f"{path}: {kind} have no languages to choose from")
     return rows
 
 
@@ -198,8 +196,8 @@ def _columns(
     head = list(itertools.islice(full, 20))
     names = [cell.strip().lower() for cell in head[0][1]] if head else []
     places = [[i for i, name in enumerate(names, 1) if name in keys] for keys in (SOURCE_KEYS, TARGET_KEYS)]
-    if langs is not None and head:
-        missing = [lang for lang in langs if lang.lower() not in names]
+    missing = [lang for lang in langs or () if lang.lower() not in names]
+    if langs is not None and head and not len(names) == len(missing) == 2:  # two columns that nobody named are theirs
         if missing:
             raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(names)})")
         wanted, fixed = tuple(names.index(lang.lower()) + 1 for lang in langs), False

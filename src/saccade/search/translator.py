@@ -143,6 +143,7 @@ class Translator:
         """The same for texts alone; the alternatives are looked at only if the `others` are asked for."""
         self._check_inside(inside)
         sources = [self._read(text) for text in texts]
+        self.check_writable("prefix", prefix)
         begin = self.target.encode(prefix).ids if prefix else []
 
         kept: dict[int, list[Kept]] = {}
@@ -161,10 +162,11 @@ class Translator:
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
         return [replace(p, tree=tree) for p, tree in zip(found, trees, strict=True)]
 
-    def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, int] | None = None) -> Prediction:
+    def score(self, source: str, target: str, inside: bool = False, steer: tuple[int, ...] | None = None) -> Prediction:
         """What this target costs as the output for this source, and where the models look for each of its words.
 
-        `steer` (t, n) makes them look at place n alone for word t: what would they rather write there then?
+        `steer` (t, n, …) makes them look at place n, or these places, alone for word t: what would they rather write
+        there then?
         """
         found = self.score_all([(source, target)], inside, steer)[0]
         if found.wrong:
@@ -172,19 +174,29 @@ class Translator:
         return found
 
     def score_all(
-        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, int] | None = None
+        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, ...] | None = None
     ) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
         sources = [self._read(source) for source, _ in pairs]
         targets = [self.target.encode(target) for _, target in pairs]
-        wanted = {id(s): [*t.ids[: self.most], STOP] for s, t in zip(sources, targets, strict=True)}
+        wanted = {
+            id(s): Hypothesis((*t.ids[: self.most], STOP), 0.0, len(t.ids) > self.most)
+            for s, t in zip(sources, targets, strict=True)
+        }
 
         def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
-            return [[Hypothesis(tuple(wanted[id(s)]), 0.0, False)] for s in rows]
+            return [[wanted[id(s)]] for s in rows]
 
         found = self._all(sources, write, 1, 1, inside, steer)
         return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
+
+    def check_writable(self, name: str, text: str) -> None:
+        """Is there anything in a text that no output can hold?"""
+        encoded = self.target.encode(text)
+        strange = [text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN]
+        if strange:
+            raise ValueError(f"{name} {text}: the model cannot write {' '.join(map(repr, dict.fromkeys(strange)))}")
 
     def _check_inside(self, inside: bool) -> None:
         if inside and len(self.models) > 1:
@@ -206,7 +218,7 @@ class Translator:
         looked: int,
         nbest: int,
         inside: bool = False,
-        steer: tuple[int, int] | None = None,
+        steer: tuple[int, ...] | None = None,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
@@ -303,7 +315,7 @@ class Translator:
         memories: list[Memory],
         best: list[Hypothesis],
         inside: bool,
-        steer: tuple[int, int] | None,
+        steer: tuple[int, ...] | None,
     ) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
@@ -424,13 +436,15 @@ class _Source:
         return self.readings[model].ids if self.readings else self.ids
 
 
-def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, int]) -> Tensor:
-    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at one place alone."""
-    (word, place), places = steer, mask.sum(1).min().item()
-    if not 0 <= word < targets.shape[1] or not 0 <= place < places:
-        raise ValueError(f"steer: ({word}, {place}), but there are {targets.shape[1]} words and {places} places")
+def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, ...]) -> Tensor:
+    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at some places alone."""
+    (word, *places), many = steer, mask.sum(1).min().item()
+    if not 0 <= word < targets.shape[1] or not places or not all(0 <= place < many for place in places):
+        told = ", ".join(map(str, steer))
+        raise ValueError(f"steer: ({told}), but there are {targets.shape[1]} words and {many} places")
     look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
-    look[:, word] = mask & (mask.cumsum(1) == place + 1)  # the cells of a small picture are not the frame's first ones
+    order = mask.cumsum(1) - 1  # the cells of a small picture are not the frame's first ones
+    look[:, word] = mask & torch.isin(order, torch.tensor(places, device=mask.device))
     return look
 
 

@@ -19,9 +19,16 @@ from saccade.serve.limits import Limits, Refused, over, whole
 from saccade.serve.manual import manual
 from saccade.serve.stream import LINES, Lines, streamed, while_there
 
+# As of every route; named by hand where an answer is no JSON, but a refusal is.
+REFUSAL = {
+    "description": "Refused",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Wrong"}}},
+}
+REFUSALS: dict[int | str, dict[str, Any]] = {"4XX": REFUSAL, "5XX": REFUSAL}
 TEXTS = {"required": True, "content": {LINES: {"schema": {"type": "string"}}}}
 PICTURE = {"required": True, "content": {"image/*": {"schema": {"type": "string", "format": "binary"}}}}
 Text = Annotated[str, AfterValidator(whole)]
+Place = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Strict(BaseModel):
@@ -52,7 +59,7 @@ class Caption(Search):
 
     target: Text | None = Field(None, description="Where would it look while it wrote this?")
     word: int | None = Field(None, ge=0, description="With a target: for which word it is to look elsewhere.")
-    place: int | None = Field(None, ge=0, description="With a word: the cell that it is to look at alone.")
+    places: list[Place] = Field([], description="With a word: the cells that it is to look at alone.")
 
 
 class PairToAlign(Strict):
@@ -61,10 +68,10 @@ class PairToAlign(Strict):
 
 
 class Steer(Strict):
-    """Look at one place alone for one word."""
+    """Look at some places alone for one word."""
 
     word: int = Field(ge=0)
-    place: int = Field(ge=0)
+    places: list[Place] = Field(min_length=1)
 
 
 class Align(Strict):
@@ -78,6 +85,19 @@ class Answers(BaseModel):
 
     model: str
     predictions: list[dict[str, Any]]
+
+
+class Reason(BaseModel):
+    code: str
+    message: str
+    limit: str | None = Field(None, description="Which of /v1/limits was met.")
+    most: float | None = None
+
+
+class Wrong(BaseModel):
+    """Why there is no answer."""
+
+    error: Reason
 
 
 class Service:
@@ -142,7 +162,14 @@ def build_app(
         yield
         await asyncio.gather(*(desk.close() for desk in desks))
 
-    app = FastAPI(title="saccade", version=saccade.__version__, lifespan=life, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="saccade",
+        version=saccade.__version__,
+        lifespan=life,
+        docs_url=None,
+        redoc_url=None,
+        responses={"4XX": {"model": Wrong}, "5XX": {"model": Wrong}},
+    )
     service, meters = Service(desks, limits), Meters(desks)
     _add_work(app, service)
     _add_facts(app, service, meters)
@@ -162,6 +189,7 @@ def _add_work(app: FastAPI, service: Service) -> None:
     @app.post(
         "/v1/stream",
         response_class=Lines,
+        responses=REFUSALS,
         openapi_extra={"requestBody": TEXTS},
         summary="Text to text, a line of JSON for each: lines in, lines out, as they come",
     )
@@ -180,19 +208,23 @@ def _add_work(app: FastAPI, service: Service) -> None:
         content = await request.body()
         if not content:
             raise Refused(422, "wrong_input", "the body is empty; expected a picture")
+        if request.headers.get("content-type", "").startswith("multipart/"):
+            raise Refused(
+                422, "wrong_input", "expected the picture itself as the body (curl --data-binary), not a form"
+            )
         picture = base64.b64encode(content).decode()
-        if (asked.word is None) != (asked.place is None) or (asked.word is not None and asked.target is None):
-            raise Refused(422, "wrong_input", "word and place go together, and with a target")
+        if (asked.word is None) == bool(asked.places) or (asked.word is not None and asked.target is None):
+            raise Refused(422, "wrong_input", "word and places go together, and with a target")
         if asked.target is None:
             return _told(desk, await while_there(request, desk.ask("caption", [picture], **how)))
-        steer = {} if asked.word is None else {"steer": [asked.word, asked.place]}
+        steer = {} if asked.word is None else {"steer": [asked.word, *asked.places]}
         return _told(desk, await while_there(request, desk.ask("align", [(picture, asked.target)], **steer)))
 
     @app.post("/v1/align", response_model=Answers, summary="Where the model looks while it writes a given target")
     async def align(request: Request, asked: Align) -> dict[str, Any]:
         desk = service.find(asked.model, "text")
         service.check_texts(len(asked.pairs), [text for pair in asked.pairs for text in (pair.source, pair.target)])
-        how = {} if asked.steer is None else {"steer": [asked.steer.word, asked.steer.place]}
+        how = {} if asked.steer is None else {"steer": [asked.steer.word, *asked.steer.places]}
         given = [(p.source, p.target) for p in asked.pairs]
         return _told(desk, await while_there(request, desk.ask("align", given, **how)))
 
@@ -223,13 +255,13 @@ def _add_facts(app: FastAPI, service: Service, meters: Meters) -> None:
         return {name: getattr(limits, name) for name in limits.__slots__}
 
     @app.head("/healthz", include_in_schema=False)
-    @app.get("/healthz", summary="200 when every model is ready, else 503")
+    @app.get("/healthz", summary="200 when every model is ready", responses={503: {"description": "Not yet, or never"}})
     async def healthz(response: Response) -> dict[str, str]:
         ready = all(desk.ready for desk in desks)
         response.status_code = 200 if ready else 503
         return {"status": "ok" if ready else "unfit" if any(desk.unfit for desk in desks) else "loading"}
 
-    @app.get("/metrics", response_class=PlainTextResponse, summary="For Prometheus")
+    @app.get("/metrics", response_class=PlainTextResponse, responses=REFUSALS, summary="For Prometheus")
     async def metrics() -> PlainTextResponse:
         return PlainTextResponse(generate_latest(meters.registry), media_type="text/plain; version=0.0.4")
 

@@ -1,7 +1,8 @@
 """A desk for each model: requests queue, fairly, and go to the model's own process in batches.
 
 Whenever the process is free it gets as many waiting texts as fit into a batch, one from each request in turn, so that a
-large request delays a small one by a batch at most. While it works, the next batch gathers by itself.
+large request delays a small one by a batch at most. Requests of another kind (another beam, say) cannot share it; the
+kinds take turns. While the process works, the next batch gathers by itself.
 """
 
 import asyncio
@@ -42,7 +43,12 @@ class _Child:
 
     process: Any
     pipe: Connection
+    fate: asyncio.Future[str | None]  # done once it works; or why it never will
     facts: Message = field(default_factory=dict)
+
+    def ends(self, why: str | None) -> None:
+        if not self.fate.done():
+            self.fate.set_result(why)
 
 
 class Desk:
@@ -73,7 +79,7 @@ class Desk:
     def waiting(self) -> int:
         return sum(len(r.waiting) for r in self.requests)
 
-    def start(self) -> None:
+    def start(self) -> _Child:
         """Starts the process; `ready` once it has its model."""
         self.loop = asyncio.get_running_loop()
         ours, theirs = multiprocessing.get_context("spawn").Pipe()
@@ -82,7 +88,9 @@ class Desk:
         )
         process.start()
         theirs.close()
-        threading.Thread(target=self._listen, args=(_Child(process, ours),), daemon=True).start()
+        child = _Child(process, ours, self.loop.create_future())
+        threading.Thread(target=self._listen, args=(child,), daemon=True).start()
+        return child
 
     def _listen(self, child: _Child) -> None:
         """What the process says, brought into the event loop; in a thread of its own, since reading blocks."""
@@ -101,9 +109,9 @@ class Desk:
             else:
                 self.next = child
         elif "unfit" in message:
-            self.unfit = message["unfit"]
+            child.ends(message["unfit"])
             if self.child is None:  # else it was to take over, and the old one goes on
-                self._give_up()
+                self._give_up(message["unfit"])
         elif "found" in message:
             self.deaths = 0
             for (request, place), answer in zip(self.sent, message["found"], strict=True):
@@ -120,9 +128,13 @@ class Desk:
 
     def _take(self, child: _Child) -> None:
         self.child, self.facts, self.unfit = child, child.facts, None
+        child.ends(None)
 
     def _died(self, child: _Child) -> None:
         """A process ended. What it was at gets an error; what waits goes to the next one."""
+        child.ends("its process ended")
+        if child is self.next:
+            self.next = None
         if child is not self.child:
             if self.child is None and not self.closing and self.unfit is None:
                 self._again()
@@ -143,11 +155,11 @@ class Desk:
         if self.deaths <= TRIES:
             self.start()
             return
-        self.unfit = "its process ends again and again"
-        self._give_up()
+        self._give_up("its process ends again and again")
 
-    def _give_up(self) -> None:
+    def _give_up(self, why: str) -> None:
         """Nobody waits for a model that will never be ready."""
+        self.unfit = why
         for request in self.requests:
             if not request.done.done():
                 request.done.set_exception(Refused(503, "unfit", f"{self.name}: {self.unfit}"))
@@ -176,8 +188,11 @@ class Desk:
                     batch.append(item)
                     cost += each * self._length(item)
                     self.sent.append((request, place))
-        self.requests = deque(r for r in self.requests if r.waiting)
-        self.requests.rotate(-1)  # another kind of request comes first next time
+        # Next time another kind of request comes first, and of this kind those that had to stand back.
+        served = {request for request, _ in self.sent}
+        self.requests = deque(
+            sorted((r for r in self.requests if r.waiting), key=lambda r: (r.key == key, r in served))
+        )
         self.on_batch(len(batch))
         with contextlib.suppress(OSError):  # if it has just died, the listener tells
             self.child.pipe.send_bytes(json.dumps({**json.loads(key), "items": batch}).encode())
@@ -220,26 +235,16 @@ class Desk:
         """A new process with what the folder holds now; the old one, if there is one, works until it is ready."""
         if self.reloading:
             raise Refused(409, "busy", f"{self.name}: is being loaded already")
-        self.reloading = True
+        self.reloading, self.unfit, self.deaths = True, None, 0
         try:
-            await self._reload()
+            why = await asyncio.wait_for(self.start().fate, self.limits.seconds)
+        except TimeoutError:
+            told = f"{self.name}: did not load in time"
+            raise Refused(503, "too_slow", told, "seconds", self.limits.seconds) from None
         finally:
             self.reloading = False
-
-    async def _reload(self) -> None:
-        before, self.unfit, self.deaths = self.child, None, 0
-        self.start()
-        for _ in range(int(10 * self.limits.seconds)):
-            await asyncio.sleep(0.1)
-            self._dispatch()
-            if self.unfit is not None and before is None:
-                raise Refused(409, "unfit", f"{self.name}: {self.unfit}")
-            if self.unfit is not None:
-                why, self.unfit = self.unfit, None
-                raise Refused(409, "unfit", f"{self.name}: {why}; the old one goes on")
-            if self.child is not before and self.child is not None:
-                return
-        raise Refused(503, "too_slow", f"{self.name}: did not load in time", "seconds", self.limits.seconds)
+        if why is not None:
+            raise Refused(409, "unfit", f"{self.name}: {why}{'; the old one goes on' if self.ready else ''}")
 
     async def close(self) -> None:
         """No new requests; what was accepted is finished, as far as the time allows."""

@@ -66,6 +66,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, limits: Limits, hosts: Sequence[str], key: str | None, meters: Meters) -> None:
         self.app, self.limits, self.hosts, self.key, self.meters = app, limits, hosts, key, meters
+        self.inside = 0  # requests at a time
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,7 +89,10 @@ class Guard:
             if body.refused is None or status:
                 await sending(message)
 
+        self.inside += 1
         try:
+            if self.inside > (most := self.limits.requests):
+                raise Refused(503, "busy", "too many ask at the same time; try again later", "requests", most)
             _admit(Request(scope), self.limits, self.hosts, self.key)
             await self.app(scope, body.receive, answering)
             if body.refused is not None and not status:  # whatever was made of half a body
@@ -105,6 +109,8 @@ class Guard:
             LOG.error(json.dumps({"id": identity, "error": type(error).__name__, "at": where}))  # no text of a client
             if not status:
                 await _refusal(Refused(500, "internal", INTERNAL), path)(scope, receive, sending)
+        finally:
+            self.inside -= 1
         took = time.perf_counter() - began
         route = getattr(scope.get("route"), "path", "other")
         self.meters.requests.labels(route, status).inc()
@@ -167,7 +173,7 @@ def _admit(request: Request, limits: Limits, hosts: Sequence[str], key: str | No
     host = request.headers.get("host", "").lower()
     name = HOST.fullmatch(host)
     if name is None or name["name"] not in [known.lower() for known in hosts]:
-        raise Refused(421, "wrong_host", "this service is not known by that name")
+        raise Refused(421, "wrong_host", "this service is not known by that name; its operator can say --allow-host")
     origin = request.headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != host:
         raise Refused(403, "wrong_origin", "pages of other sites may not ask")

@@ -1,12 +1,15 @@
 """LibreTranslate's API, so that its clients work unchanged."""
 
 import hmac
+import html
 import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 from fastapi import FastAPI, Request
+from pydantic import BaseModel, Field
 
 from saccade.serve.desk import Desk
 from saccade.serve.desk import refusal as refused_by
@@ -15,7 +18,8 @@ from saccade.serve.stream import while_there
 
 DIGITS = 4  # of a number that is worth reading
 PATHS = ("/translate", "/languages", "/detect", "/health")
-FIELDS = "q (a text or a list), source (a code or auto), target, alternatives, api_key, as JSON or a form"
+FORMS = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+TAG = re.compile(r"(<!--.*?-->|</?[a-zA-Z][^>]*>)", re.DOTALL)
 HOW = {"options": {"beam": 5}, "prefix": "", "look": False, "attention": False}
 NAMES = {
     "ar": "Arabic", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek", "en": "English", "es": "Spanish",
@@ -31,6 +35,36 @@ SCRIPTS = {  # by which some languages give themselves away
 }  # fmt: skip
 
 
+class ToDetect(BaseModel):
+    q: str
+    api_key: str | None = None
+
+
+class ToTranslate(BaseModel):
+    q: str | list[str]
+    source: str = Field(description="A code, or auto.")
+    target: str
+    format: Literal["text", "html"] = Field("text", description="Of html, what stands between tags is translated.")
+    alternatives: int = Field(0, ge=0)
+    api_key: str | None = None
+
+
+class Complaint(BaseModel):
+    """Their shape of an error."""
+
+    error: str
+
+
+WRONG: dict[int | str, dict[str, Any]] = {"4XX": {"model": Complaint}, "5XX": {"model": Complaint}}
+
+
+def _body(model: type[BaseModel]) -> dict[str, Any]:
+    """For the manual: a body is read by hand, since their clients send it in several ways."""
+    return {
+        "requestBody": {"required": True, "content": {kind: {"schema": model.model_json_schema()} for kind in FORMS}}
+    }
+
+
 def speaks(path: str) -> bool:
     return path in PATHS
 
@@ -41,8 +75,7 @@ def brings_key(path: str) -> bool:
 
 
 def refusal(refused: Refused) -> dict[str, str]:
-    """Their shape of an error."""
-    return {"error": refused.message}
+    return Complaint(error=refused.message).model_dump()
 
 
 def add(
@@ -58,71 +91,126 @@ def add(
                 found.setdefault((both[0], both[1]), desk)
         return found
 
-    @app.post("/translate", tags=["LibreTranslate"], summary=f"As LibreTranslate does it: {FIELDS}")
+    @app.post(
+        "/translate",
+        tags=["LibreTranslate"],
+        summary="As LibreTranslate does it",
+        openapi_extra=_body(ToTranslate),
+        responses=WRONG,
+    )
     async def translate(request: Request) -> dict[str, Any]:
         asked = await _read(request, key)
-        texts, pairs = _texts(asked, limits), spoken()
-        source, target = asked.get("source"), asked.get("target")
+        texts, pairs, several = _texts(asked, limits), spoken(), isinstance(asked["q"], list)
+        source, target, others = _code(asked, "source"), _code(asked, "target"), _alternatives(asked, limits)
         told: dict[str, Any] = {}
-        if source == "auto":
-            found = _detect(texts[0], sorted({a for a, b in pairs if b == target}))
-            source = found[0]["language"] if found else None
-            told = {"detectedLanguage": found[0]} if found else {}
-        desk = pairs.get((source, target)) if isinstance(source, str) and isinstance(target, str) else None
-        if desk is None:
-            there = ", ".join(f"{a} to {b}" for a, b in pairs) or "no model here knows its languages: serve --langs"
-            raise Refused(400, "wrong_input", f"{source} to {target} is not supported ({there})")
-        others = _alternatives(asked, limits)
+        sources = [source] * len(texts)
+        known = sorted({a for a, b in pairs if b == target})
+        if source == "auto" and known:
+            found = [_detect(text, known)[0] for text in texts]
+            sources = [row["language"] for row in found]
+            told["detectedLanguage"] = found if several else found[0]
+        parts = [Parts(text, asked.get("format") == "html") for text in texts]
         how = {**HOW, "options": {"beam": max(5, others + 1), "nbest": others + 1}}
-        answers = await while_there(request, desk.ask("translate", texts, **how))
-        for answer in answers:
-            if wrong := refused_by(answer):
-                raise wrong
-        several = isinstance(asked["q"], list)
-        written = [answer["text"] for answer in answers]
+        for source in dict.fromkeys(map(str, sources)):
+            desk, chosen = (
+                pairs.get((source, str(target))),
+                [p for p, s in zip(parts, sources, strict=True) if s == source],
+            )
+            if desk is None:
+                there = ", ".join(f"{a} to {b}" for a, b in pairs) or "no model here knows its languages: serve --langs"
+                raise Refused(400, "wrong_input", f"{source} to {target} is not supported ({there})")
+            answers = await while_there(request, desk.ask("translate", [t for p in chosen for t in p.texts], **how))
+            for wrong in map(refused_by, answers):
+                if wrong:
+                    raise wrong
+            rest = iter(answers)
+            for part in chosen:
+                part.answers = [next(rest) for _ in part.texts]
+        written = [part.written(0) for part in parts]
         if others:
-            listed = [[a["text"] for a in answer.get("alternatives", [])] for answer in answers]
+            listed = [[part.written(n) for n in range(1, others + 1)] for part in parts]
             told["alternatives"] = listed if several else listed[0]
-        if cut := [i for i, answer in enumerate(answers) if answer["cut_source"] or answer["cut_output"]]:
+        if cut := [i for i, part in enumerate(parts) if part.cut]:
             told["cut"] = cut  # those cut short; LibreTranslate has no such field, and its clients leave it
         return {"translatedText": written if several else written[0], **told}
 
-    @app.post("/detect", tags=["LibreTranslate"], summary="q, as JSON or a form: the languages it may be in, by script")
+    @app.post(
+        "/detect",
+        tags=["LibreTranslate"],
+        summary="The languages a text may be in, by its script",
+        openapi_extra=_body(ToDetect),
+        responses=WRONG,
+    )
     async def detect(request: Request) -> list[dict[str, Any]]:
         text = _texts(await _read(request, key), limits)[0]
         return _detect(text, sorted({a for a, _ in spoken()}))
 
-    @app.get("/languages", tags=["LibreTranslate"], summary="Codes, names and targets")
+    @app.get("/languages", tags=["LibreTranslate"], summary="Codes, names and targets", responses=WRONG)
     async def languages(request: Request) -> list[dict[str, Any]]:
         await _read(request, key)
         pairs = spoken()
         codes = dict.fromkeys(code for both in pairs for code in both)
         return [{"code": c, "name": NAMES.get(c, c), "targets": [b for a, b in pairs if a == c]} for c in codes]
 
-    @app.get("/health", tags=["LibreTranslate"], summary="Whether it is there")
+    @app.get("/health", tags=["LibreTranslate"], summary="Whether it is there", responses=WRONG)
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 
 
+class Parts:
+    """What is to be translated in a text: all of it or, in HTML, what stands between tags."""
+
+    def __init__(self, text: str, tagged: bool) -> None:
+        self.tagged = tagged
+        self.pieces = TAG.split(text) if tagged else [text]  # every other one is a tag
+        self.places = [i for i in range(0, len(self.pieces), 2) if self.pieces[i].strip() or not tagged]
+        self.texts = [html.unescape(self.pieces[i]).strip() if tagged else self.pieces[i] for i in self.places]
+        self.answers: list[dict[str, Any]] = []
+
+    @property
+    def cut(self) -> bool:
+        return any(answer["cut_source"] or answer["cut_output"] for answer in self.answers)
+
+    def written(self, rank: int) -> str:
+        """The text with the answers of that rank, or the last there is, in place of what was translated."""
+        pieces = [*self.pieces]
+        for i, answer in zip(self.places, self.answers, strict=True):
+            best = [answer["text"], *(other["text"] for other in answer.get("alternatives", []))]
+            text = best[min(rank, len(best) - 1)]
+            pieces[i] = pieces[i].replace(pieces[i].strip(), html.escape(text, quote=False)) if self.tagged else text
+        return "".join(pieces)
+
+
 async def _read(request: Request, key: str | None) -> dict[str, Any]:
-    """What was asked, as JSON or as a form, by somebody who has the key."""
-    body = await request.body()
-    if request.headers.get("content-type", "").startswith("multipart/"):
-        raise Refused(400, "wrong_input", "Invalid request: expected JSON or a urlencoded form, not multipart")
+    """What was asked, in the address, as JSON or as a form, by somebody who has the key."""
+    body, kind = await request.body(), request.headers.get("content-type", "")
     try:
-        if "json" in request.headers.get("content-type", ""):
-            asked = json.loads(body or b"{}")
+        if "json" in kind:
+            sent = json.loads(body or b"{}")
         else:
-            asked = {name: found[-1] for name, found in parse_qs(body.decode(), keep_blank_values=True).items()}
+            sent = _multipart(kind, body) if kind.startswith("multipart/") else _fields(body.decode())
     except (ValueError, RecursionError):
         raise Refused(400, "wrong_input", "Invalid request: neither JSON nor a form") from None
-    if not isinstance(asked, dict):
+    if not isinstance(sent, dict):
         raise Refused(400, "wrong_input", "Invalid request: expected an object")
-    asked = {name: whole(value) if isinstance(value, str) else value for name, value in asked.items()}
+    both = {**_fields(request.url.query), **sent}
+    asked = {name: whole(value) if isinstance(value, str) else value for name, value in both.items()}
     given = asked.get("api_key") or request.headers.get("authorization", "").removeprefix("Bearer ")
     if key is not None and not hmac.compare_digest(str(given).encode(), key.encode()):
         raise Refused(403, "no_key", "Please contact the server operator to get an API key")
     return asked
+
+
+def _fields(form: str) -> dict[str, Any]:
+    return {name: found[-1] for name, found in parse_qs(form, keep_blank_values=True).items()}
+
+
+def _multipart(kind: str, body: bytes) -> dict[str, str]:
+    """The fields of a form as browsers send their FormData."""
+    border = kind.partition("boundary=")[2].partition(";")[0].strip('"')
+    parts = [part.partition(b"\r\n\r\n") for part in body.split(f"--{border}".encode())] if border else []
+    named = [(re.search(rb'name="([^"]*)"', head), value) for head, _, value in parts]
+    return {name[1].decode(): value.removesuffix(b"\r\n").decode() for name, value in named if name}
 
 
 def _texts(asked: dict[str, Any], limits: Limits) -> list[str]:
@@ -135,9 +223,16 @@ def _texts(asked: dict[str, Any], limits: Limits) -> list[str]:
         raise over("texts", len(texts), limits.texts, 400)
     if max(map(len, texts)) > limits.characters:
         raise over("characters", max(map(len, texts)), limits.characters, 400)
-    if asked.get("format", "text") != "text":
-        raise Refused(400, "wrong_input", "Invalid request: only the format text is supported")
+    if asked.get("format") not in (None, "", "text", "html"):
+        raise Refused(400, "wrong_input", f"{asked['format']} format is not supported")
     return [whole(text) for text in texts]
+
+
+def _code(asked: dict[str, Any], name: str) -> str:
+    code = asked.get(name)
+    if not isinstance(code, str) or not code:
+        raise Refused(400, "wrong_input", f"Invalid request: missing {name} parameter")
+    return code
 
 
 def _alternatives(asked: dict[str, Any], limits: Limits) -> int:

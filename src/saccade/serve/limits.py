@@ -1,6 +1,10 @@
 """Ceilings, on by default, published at /v1/limits; an answer that refuses names the one that was met."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from saccade.errors import UsageError, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,26 @@ class Limits:
     queue: int = 2_000  # texts that wait for a model, of all clients
     queue_bytes: int = 100_000_000  # of all that waits for a model
     answer_bytes: int = 50_000_000  # of an answer: attention of long texts is large
+    requests: int = 1_000  # at a time
     seconds: float = 60.0  # from a request to its answer
+
+    @classmethod
+    def given(cls, settings: Sequence[str]) -> "Limits":
+        """The usual ones, but for those that are said: `characters=20000`."""
+        usual = cls()
+        known: dict[str, Any] = {name: type(getattr(usual, name)) for name in cls.__slots__}
+        found: dict[str, Any] = {}
+        for text in settings:
+            name, _, value = text.partition("=")
+            if name not in known:
+                raise UsageError(f"--limit {text}: {unknown('limit', name, known)}")
+            try:
+                found[name] = known[name](value)
+            except ValueError:
+                raise UsageError(f"--limit {text}: expected NAME=NUMBER, such as characters=20000") from None
+            if not 0 < found[name] < float("inf"):
+                raise UsageError(f"--limit {text}: expected a number above 0")
+        return cls(**found)
 
 
 class Refused(Exception):  # noqa: N818  (an answer, rather than an error)

@@ -39,11 +39,12 @@ def manual(schema: dict[str, Any], limits: Limits) -> str:
             parts.append(f"<p>{html.escape(told.get('summary', ''))}</p>")
             rows = [(p["name"], _kind(p["schema"], schema), p["schema"].get("description", "")) for p in _asked(told)]
             parts.append(_table(rows))
+            kinds: dict[str, list[str]] = {}  # those whose fields are the same, by their table
             for kind, content in told.get("requestBody", {}).get("content", {}).items():
-                body = _resolved(content.get("schema", {}), schema)
-                known = body.get("properties", {}).items()
-                fields = [(n, _kind(f, schema), f.get("description", "")) for n, f in known]
-                parts.append(f"<p>Body: <code>{html.escape(kind)}</code></p>{_table(fields)}")
+                known = _resolved(content.get("schema", {}), schema).get("properties", {}).items()
+                table = _table([(n, _kind(f, schema), f.get("description", "")) for n, f in known])
+                kinds.setdefault(table, []).append(f"<code>{html.escape(kind)}</code>")
+            parts += [f"<p>Body: {' or '.join(names)}</p>{table}" for table, names in kinds.items()]
     ceilings = "".join(f"<li><code>{n}</code>: {getattr(limits, n):,}</li>" for n in limits.__slots__)
     answer = _table([(name, "", meaning) for name, meaning in ANSWER.items()])
     return (
@@ -51,7 +52,8 @@ def manual(schema: dict[str, Any], limits: Limits) -> str:
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{STYLE}</style></head><body><main>'
         f'<h1>saccade: the API</h1><p>The same as <a href="/openapi.json">OpenAPI</a>. Limits:</p><ul>{ceilings}</ul>'
         '<p>What is refused is told as <code>{"error": {"code", "message", "limit", "most"}}</code>, '
-        "under 401, 403, 404, 413, 421, 422, 429 or 503.</p>"
+        "under 401, 403, 404, 408, 409, 411, 413, 421, 422, 429 or 503; by LibreTranslate's routes as "
+        '<code>{"error": "message"}</code>, under 400 or 403 too.</p>'
         f"<h2>A prediction</h2>{answer}{''.join(parts)}</main></body></html>"
     )
 
@@ -80,7 +82,7 @@ def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
     part = _resolved(part, schema)
     if "anyOf" in part:
         kinds = [_kind(p, schema) for p in part["anyOf"] if p.get("type") != "null"]
-        return " or ".join(kinds) + ", optional"
+        return " or ".join(kinds) + (", optional" if len(kinds) < len(part["anyOf"]) else "")
     if part.get("type") == "array":
         return f"list of {_kind(part.get('items', {}), schema)}"
     if "properties" in part:

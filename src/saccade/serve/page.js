@@ -4,6 +4,7 @@ import { element, refused, say, speak } from "./words.js";
 
 const PAUSE = 400, AGAIN = 2000, LOADING = 500;
 const LINKED = 50_000, SMALLER = 448;  // bytes of a picture that an address holds as it is, and pixels of a copy of a larger one
+const PASSING = ["busy", "interrupted"];  // refusals that another try may get past
 const $ = (id) => document.getElementById(id);
 let models = [], limits = { characters: 5000 }, picture = null, timer = 0, restored = false, pictures = 0;
 
@@ -29,14 +30,22 @@ const ask = async (path, options = {}) => {
 const post = (path, value) =>
   ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
+const reason = (error) => (error.told ? error.told.error : {});
+
 // What a panel asks is about what it shows, not about what has been typed since; who asked last is shown.
 const search = async (asked, more) => {
   const how = { model: asked.model, nbest: 5, attention: true, tree: true, ...more };
-  const told = asked.picture
-    ? await ask(`/v1/caption?${new URLSearchParams(how)}`, { method: "POST", body: asked.picture.file })
-    : await post("/v1/translate", { ...how, texts: [asked.text] });
-  return told.predictions[0];
+  try {
+    const told = asked.picture
+      ? await ask(`/v1/caption?${new URLSearchParams(how)}`, { method: "POST", body: asked.picture.file })
+      : await post("/v1/translate", { ...how, texts: [asked.text] });
+    return told.predictions[0];
+  } catch (error) {
+    if (!how.attention || reason(error).limit !== "answer_bytes") throw error;
+    return { ...await search(asked, { ...more, attention: false, tree: false }), large: true };  // an answer all the same
+  }
 };
+const forced = ({ places = [], ...rest }) => new URLSearchParams([...Object.entries(rest), ...places.map((place) => ["places", place])]);
 const host = {
   async answer(panel, { prefix = "" } = {}) {
     const mine = ++panel.turn, { asked } = panel;
@@ -52,7 +61,7 @@ const host = {
     const mine = ++panel.turn, { asked } = panel;
     try {
       const told = asked.picture
-        ? await ask(`/v1/caption?${new URLSearchParams({ model: asked.model, target, ...steer })}`, { method: "POST", body: asked.picture.file })
+        ? await ask(`/v1/caption?${forced({ model: asked.model, target, ...steer })}`, { method: "POST", body: asked.picture.file })
         : await post("/v1/align", { model: asked.model, pairs: [{ source: asked.text, target }], ...(steer && { steer }) });
       state("");
       return mine === panel.turn ? told.predictions[0] : null;
@@ -103,7 +112,7 @@ const answer = async () => {
     return;
   }
   wrong(failed.error);
-  if (!failed.error.told) {
+  if (!failed.error.told || PASSING.includes(reason(failed.error).code)) {
     const mine = panels[0].turn;
     setTimeout(() => { if (mine === panels[0].turn) answer(); }, AGAIN);
   }
@@ -131,6 +140,7 @@ const keep = (asked) => {
   const beside = panels[1].model;
   const link = new URLSearchParams({ model: panels[0].model, ...(beside && { beside }), ...asked });
   history.replaceState(null, "", `#${link}`);
+  $("link").hidden = !navigator.clipboard || !Object.values(asked).some(Boolean);
 };
 
 const remember = (said) => {
@@ -152,9 +162,10 @@ const remember = (said) => {
 };
 
 const counted = () => {
-  const many = length($("text").value), over = many > limits.characters;
-  $("count").textContent = `${many} / ${limits.characters}${over ? ` · ${say("over")}` : ""}`;
-  $("count").classList.toggle("over", over);
+  const many = length($("text").value), most = Math.min(limits.characters, ...chosen().map((panel) => known(panel.model).characters || Infinity));
+  const why = many > limits.characters ? "over" : "cutSoon";
+  $("count").textContent = `${many} / ${most}${many > most ? ` · ${say(why)}` : ""}`;
+  $("count").classList.toggle("over", many > most);
 };
 const typed = (pause = PAUSE) => {
   counted();
@@ -174,10 +185,8 @@ const take = async (file) => {
   else choose(able.name, "");
 };
 
-const reads = () => {
-  const first = models.find((m) => m.name === $("model").value);
-  return first && first.reads;
-};
+const known = (name) => models.find((m) => m.name === name) || {};
+const reads = () => known($("model").value).reads;
 const seen = () => (reads() === "pictures" ? picture : null);
 
 const offered = (select, list, value) => {
@@ -251,9 +260,15 @@ $("model").addEventListener("change", () => {
   choose(now, now === beside ? before : beside);
 });
 $("beside").addEventListener("change", () => choose($("model").value, $("beside").value));
-$("file").addEventListener("change", () => {
-  take($("file").files[0]);
-  $("file").value = "";  // the same may be chosen again
+for (const input of [$("file"), $("camera")]) {
+  input.addEventListener("change", () => {
+    take(input.files[0]);
+    input.value = "";  // the same may be chosen again
+  });
+}
+$("link").addEventListener("click", async () => {
+  await navigator.clipboard.writeText(location.href);
+  state(say("copied"));
 });
 $("language").addEventListener("click", () => {
   speak(true);

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from fastapi import FastAPI, Response
 
-SCRIPTS = ("/page.js", "/panel.js", "/words.js")
+SCRIPTS = ("/page.js", "/panel.js", "/map.js", "/words.js")
 PARTS = {"/": "text/html; charset=utf-8", "/page.css": "text/css", **dict.fromkeys(SCRIPTS, "text/javascript")}
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "

@@ -1,28 +1,22 @@
 // One answer of one model, and everything that can be asked about it.
+import { glaze, shown, tabulate } from "./map.js";
 import { element, rove, say, visible } from "./words.js";
 
 const END = "∎";
 
 const share = (p) => (p > 0 && p < 0.005 ? "< 0.01" : p.toFixed(2));
 
-const shown = (record) => {  // [T][N]: the mean over the heads of the layer that is shown
-  const cross = record.attention && record.attention.cross;
-  if (!cross) return null;
-  const layer = cross[record.layer < 0 ? cross.length + record.layer : record.layer];
-  return layer[0].map((row, t) => row.map((_, n) => layer.reduce((sum, head) => sum + head[t][n], 0) / layer.length));
-};
-
 const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.codePointAt(0)};`);
 const label = (text, x, y, more) => `<text x="${x}" y="${y}" font-size="14" font-family="sans-serif" ${more}>${escape(text.trim() || "␣")}</text>`;
 const download = (name, parts, width, height) => {
-  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" style="background:#fff" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
   element("a", undefined, { download: name, href: URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" })) }).click();
 };
 
 let count = 0;
 
 export class Panel {
-  // `host` asks on its behalf: answer(panel, {prefix}) for a new answer, force(panel, target, {word, place}) for a given one.
+  // `host` asks on its behalf: answer(panel, {prefix}) for a new answer, force(panel, target, {word, places}) for a given one.
   constructor(host) {
     this.host = host;
     this.turn = 0;  // who asked last is shown
@@ -39,7 +33,7 @@ export class Panel {
 
   clear() {
     this.record = this.looked = this.asked = this.grown = null;
-    for (const name of ["output", "source", "instead", "nbest", "glances", "branches", "glass", "steered"]) this.part(name).replaceChildren();
+    for (const name of ["output", "source", "instead", "nbest", "map", "branches", "glass", "steered"]) this.part(name).replaceChildren();
     for (const name of ["export", "seen", "others", "whole", "tree", "begins"]) this.part(name).hidden = true;
     this.said("");
     this.note("");
@@ -69,8 +63,8 @@ export class Panel {
     this.part("whole").open = text && this.looked.length * this.looked[0].length <= 1200;
     this.part("seen").hidden = !(bitmap && record.grid && this.looked);
     this.part(text ? "whole" : "seen").querySelector(".place").append(this.part("steered"));
-    if (text) this.tabulate();
-    if (!this.part("seen").hidden) this.glaze();
+    if (text) tabulate(this.part("map"), record, this.looked, (word, places) => this.steer(word, places));
+    if (!this.part("seen").hidden) glaze(this.part("glass"), record, (places) => this.steer(this.word, places));
     if (record.tree) this.grow();  // what was forced has none; the one before stays
     else this.mark();
     if (record.alternatives) this.list([record.text, ...record.alternatives.map((a) => a.text)]);
@@ -78,7 +72,7 @@ export class Panel {
     if (asked.prefix) this.begun(asked.prefix);
     if (record.target_tokens.length) this.glance(0);
     const notes = [];
-    if (!this.looked) notes.push(say("blind"));
+    if (!this.looked) notes.push(say(record.large ? "large" : "blind"));
     if (asked.picture && !bitmap) notes.push(say("notShown"));
     if (record.cut_source) notes.push(say("cut"));
     if (record.cut_output) notes.push(say("cutOutput"));
@@ -153,58 +147,22 @@ export class Panel {
     const before = t ? [...record.text].slice(0, record.target_tokens[t - 1].span[1]).join("") : "";
     for (const other of others) {
       const choice = element("button", `${other.text.trim() || "␣"} ${share(other.probability)}`, { type: "button" });
-      choice.disabled = other.text === END || other.text === "␣";
-      choice.addEventListener("click", () => this.host.answer(this, { prefix: before + other.text }));
+      choice.disabled = other.text === "␣";
+      choice.addEventListener("click", () => (other.text === END ? this.take(before) : this.host.answer(this, { prefix: before + other.text })));
       box.append(choice);
     }
   }
 
-  // What if, for one word, it looked at one place alone?
-  async steer(word, place, cell) {
-    const found = await this.host.force(this, this.record.text, { word, place });
+  // What if, for one word, it looked at these places alone? What it would write there, and what becomes of the words after it.
+  async steer(word, places) {
+    const { record } = this, found = await this.host.force(this, record.text, { word, places });
     if (!found) return;
-    const own = { text: found.target_tokens[word].text, probability: Math.exp(found.log_probabilities[word]) };
-    this.root.querySelectorAll(".pressed").forEach((c) => c.classList.remove("pressed"));
-    cell.classList.add("pressed");
+    const chance = ({ log_probabilities }, t) => Math.exp(log_probabilities[t]);
+    const own = { text: found.target_tokens[word].text, probability: chance(found, word) };
     this.offer(this.part("steered"), word, [own, ...found.runners_up[word]].sort((a, b) => b.probability - a.probability), say("steered"));
-  }
-
-  tabulate() {
-    const { record, looked } = this, table = this.part("glances"), buttons = [];
-    table.replaceChildren();
-    const head = table.createTHead().insertRow();
-    head.append(element("td"), ...record.source_tokens.map((p) => element("th", p.text, { scope: "col" })));
-    const body = table.createTBody();
-    looked.forEach((row, t) => {
-      const line = body.insertRow(), what = record.target_tokens[t].text;
-      line.append(element("th", what, { scope: "row" }));
-      row.forEach((w, n) => {
-        const cell = line.insertCell();
-        cell.style.setProperty("--w", w.toFixed(3));
-        cell.title = w.toFixed(3);
-        const here = element("button", undefined, { type: "button", ariaLabel: `${what} ← ${record.source_tokens[n].text} ${w.toFixed(2)}` });
-        here.at = [t, n];
-        here.addEventListener("click", () => this.steer(t, n, cell));
-        cell.append(here);
-        buttons.push(here);
-      });
-    });
-    rove(buttons);
-  }
-
-  // Cells of a picture, to be pointed at.
-  glaze() {
-    const { record } = this, [rows, columns] = record.grid, glass = this.part("glass");
-    const side = (i) => `${(100 * record.cell) / record.size[i]}%`;
-    glass.style.gridTemplate = `repeat(${rows}, ${side(0)}) / repeat(${columns}, ${side(1)})`;
-    const buttons = Array.from({ length: rows * columns }, (_, n) => {
-      const here = element("button", undefined, { type: "button" });
-      here.at = [Math.floor(n / columns), n % columns];
-      here.addEventListener("click", () => this.steer(this.word, n, here));
-      return here;
-    });
-    glass.replaceChildren(...buttons);
-    rove(buttons);
+    const moved = found.target_tokens.map(({ text }, t) => [text.trim() || "␣", chance(record, t), chance(found, t)])
+      .filter(([, was, is], t) => t > word && Math.abs(is - was) >= 0.01).map(([text, was, is]) => `“${text}” ${share(was)} → ${share(is)}`);
+    this.part("steered").append(element("span", ` ${moved.length ? `${say("after")}: ${moved.join(", ")}` : say("same")}`));
   }
 
   overlay(t) {
@@ -213,7 +171,8 @@ export class Panel {
     if (!picture) return;
     Object.assign(canvas, { width: picture.width, height: picture.height });
     canvas.setAttribute("aria-label", `${say("looks")} ${record.target_tokens[t].text}`);
-    const context = canvas.getContext("2d"), most = Math.max(...looked.flat(), 1e-9);  // one scale for all words
+    const context = canvas.getContext("2d");
+    const most = looked.reduce((top, row) => Math.max(top, ...row), 1e-9);  // one scale for all words
     const cell = (record.cell * canvas.width) / record.size[1];
     context.drawImage(picture, 0, 0);
     looked[t].forEach((w, n) => {
@@ -252,7 +211,7 @@ export class Panel {
     if (!tree) return;
     const shownAs = new Set();
     for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === this.record.text); i >= 0; i = tree[i].parent) shownAs.add(i);
-    for (const word of this.part("branches").children) word.classList.toggle("best", shownAs.has(word.branch));
+    for (const word of this.part("branches").querySelectorAll("button")) word.classList.toggle("best", shownAs.has(word.branch));
   }
 
   // All that the beam ever kept. A word stands in the column of its place; a row is a way that was gone from some word on.
@@ -268,8 +227,13 @@ export class Panel {
     for (let i = tree.findIndex((b, n) => b.text === END && texts[n] === answer); i >= 0; i = tree[i].parent) first.add(i);
     const order = (list) => [...list].sort((a, b) => first.has(b) - first.has(a) || tree[b].score - tree[a].score);
     const ways = order(roots).reverse().map((i) => ({ i, depth: 0 }));  // a stack: paths may be longer than recursion goes
+    const before = [];  // what a way begins with, in faint letters: where it turned off may be far to the right
     for (let row = 0; ways.length; row++) {
       let { i, depth } = ways.pop();
+      if (depth) {
+        before.push(element("span", texts[tree[i].parent], { className: "before", ariaHidden: "true" }));
+        before.at(-1).style.gridArea = `${row + 1} / 1 / auto / ${depth + 1}`;
+      }
       for (let turn = depth > 0; i !== undefined; depth++, turn = false) {
         buttons.push(this.branch(i, row, depth, turn));
         const [next, ...others] = order(children[i]);
@@ -278,7 +242,7 @@ export class Panel {
       }
     }
     this.part("tree").hidden = !tree.length;
-    this.part("branches").replaceChildren(...buttons);
+    this.part("branches").replaceChildren(...buttons, ...before);
     rove(buttons);
     this.mark();
   }
@@ -311,7 +275,7 @@ export class Panel {
 
   // The tree as it stands there; a line leads from where a way turned off.
   saveTree() {
-    const { tree } = this.grown, words = [...this.part("branches").children], places = new Map(words.map((w) => [w.branch, w.at]));
+    const { tree } = this.grown, words = [...this.part("branches").querySelectorAll("button")], places = new Map(words.map((w) => [w.branch, w.at]));
     const wide = [];
     for (const { branch, at } of words) wide[at[1]] = Math.max(wide[at[1]] || 0, 12 * [...tree[branch].text.trim()].length + 60);
     const left = (depth) => wide.slice(0, depth).reduce((sum, w) => sum + w, 10), below = (row) => 24 + 24 * row;

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import socket
 import sys
 import threading
@@ -18,7 +19,7 @@ from saccade.serve.desk import Desk
 from saccade.serve.limits import Limits
 
 LOG = logging.getLogger("saccade.serve")
-CONNECTIONS = 1_000  # at a time; more are answered with 503
+IDLE = 4  # connections for each request at a time; uvicorn itself refuses more, since they too cost memory
 GRACE = 0.3  # seconds in which answers go out
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
@@ -33,9 +34,8 @@ def serve(
     allow: Sequence[str],
     langs: Sequence[str],
     threads: int,
-    limits: Limits | None = None,
+    limits: Limits,
 ) -> None:
-    limits = limits or Limits()
     if host not in LOOPBACK and key is None and not no_auth:
         raise UsageError(f"--host {host}: others could reach it, so set SACCADE_API_KEY or, if you must, say --no-auth")
     desks = [Desk(name, [path], limits, threads) for name, path in named(runs).items()]
@@ -53,8 +53,8 @@ def serve(
         access_log=False,
         log_config=None,
         server_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=int(limits.seconds),
+        limit_concurrency=IDLE * limits.requests,
+        timeout_graceful_shutdown=math.ceil(limits.seconds),
     )
     Server(config, desks).run()
 

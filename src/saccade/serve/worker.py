@@ -42,6 +42,7 @@ def _serve(paths: list[str], connection: Connection, threads: int, limits: Limit
         "symbols": translator.symbols,
         "langs": run.config.data.langs,
         "most_tokens": translator.most,
+        "characters": translator.most if _spells(run) else None,  # that it reads of a text, if it counts them at all
     }
     _send(connection, {"ready": facts})
     while True:
@@ -49,6 +50,11 @@ def _serve(paths: list[str], connection: Connection, threads: int, limits: Limit
         if asked["kind"] == "end":
             return {"ended": True}
         _send(connection, {"found": _answered(translator, asked, limits)})
+
+
+def _spells(run: Any) -> bool:
+    """Whether each character of a source is one token: not if it is decomposed, as jamo are."""
+    return run.config.source.kind == "characters" and run.config.source.form != "NFD" and not run.config.image
 
 
 def _answered(translator: Any, asked: Message, limits: Limits) -> list[Message]:
