@@ -1,8 +1,10 @@
 """Systems side by side, from the command line, and what cannot be compared."""
 
 import json
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import saccade
 from saccade.data import TASKS
 from saccade.evaluate import against, of_outputs
 from saccade.metrics import bleu_of, bleu_parts, paired
-from saccade.see.chart import Series, bars, chart
+from saccade.see.chart import Series, bars, chart, picture_file
 
 
 def run(*arguments, **options):
@@ -140,5 +142,25 @@ def test_other_systems_may_write_a_line_for_each_pair():
 
 def test_a_chart_of_nothing_and_of_one_point():
     assert chart([], "x", "y") == ""
-    assert "<rect" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")
-    assert "<polyline" in chart([Series("a", [1], [2], [1], [3])], "x", "y")
+    assert "1e−16" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")  # the unit of its axis
+    assert 'aria-label="y (x). a: 1 → 2"' in chart([Series("a", [1], [2], [1], [3])], "x", "y")
+
+
+def test_a_chart_by_matplotlib_fits_into_a_page_of_ours():
+    """No style of its own, which the page's policy forbids; no black, which a dark page hides; the same bytes again."""
+    low, high = [1.0, 2.0], [3.0, 4.0]
+    several = [Series(f"어텐션 <{i}> $x$", [8, 64], [2.0, 3.0], low, high) for i in range(8)]
+    drawn = chart(several, "길이", "맞은 기호, %", log=True), bars([s._replace(x=[0], y=[2.0]) for s in several], "x")
+    for svg in drawn:
+        assert "style" not in svg
+        assert not re.search("#0{3,6}\\b|black", svg)
+    assert drawn[0].count('fill-opacity="0.2"') == 8  # a band for each
+    assert {">8<", ">64<", ">길이<"} <= set(
+        re.findall(">[^<]+<", drawn[0])
+    )  # text stays text; what was measured is marked
+    assert "어텐션 &lt;0&gt; $x$" in drawn[1]
+    assert chart(several, "길이", "맞은 기호, %", log=True) == drawn[0]
+    ids = re.findall(' id="([^"]+)"', drawn[0] + drawn[1])
+    assert len(set(ids)) == len(ids)  # of several charts on a page
+    alone = ElementTree.fromstring(picture_file(several, "길이", "맞은 기호, %"))  # a file of its own
+    assert alone.attrib["role"] == "img"

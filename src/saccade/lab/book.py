@@ -101,7 +101,8 @@ def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]
         _write(bench.folder / _file(claim.name, language), page(claim, record, language))
     first = claim.charts[0]
     if first.across is not None:
-        _write(bench.folder / f"{claim.name}.svg", picture_file(curves(figures, first), first.along.en, first.says.en))
+        drawn = picture_file(curves(figures, first), first.along.en, first.says.en, first.log)
+        _write(bench.folder / f"{claim.name}.svg", drawn)
     _write(bench.folder / f"{claim.name}.ipynb", json.dumps(notebook(claim), ensure_ascii=False, indent=1) + "\n")
     return record
 
@@ -235,15 +236,16 @@ def _drawn(figures: Sequence[Figure], drawn: Chart, language: str) -> str:
         heads = f'<th scope="col">{html.escape(up)}</th>'
         rows = [f'<tr><th scope="row">{html.escape(s.name)}</th><td class="n">{_cell(s, 0)}</td></tr>' for s in series]
     else:
-        shown = chart(series, along, up)
+        shown = chart(series, along, up, drawn.log)
         heads = "".join(f'<th scope="col">{html.escape(s.name)}</th>' for s in series)
         rows = []
         for x in sorted({x for s in series for x in s.x}):
             cells = "".join(f'<td class="n">{_cell(s, x)}</td>' for s in series)
             rows.append(f'<tr><th scope="row">{x:g}</th>{cells}</tr>')
+    corner = f'<th scope="col">{html.escape(along)}</th>' if along else "<td></td>"
     return (
-        f'{shown}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr><th scope="col">'
-        f"{html.escape(along)}</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f'{shown}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr>{corner}{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 

@@ -34,6 +34,7 @@ class Chart(NamedTuple):
     says: Words  # what is drawn upwards
     across: str | None = None  # None: a bar for each arm
     along: Words = NOTHING  # what is drawn across
+    log: bool = False  # whether every doubling of it is as wide as any other
 
 
 @dataclass(frozen=True, slots=True)

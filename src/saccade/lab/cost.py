@@ -88,6 +88,7 @@ CLAIM = Claim(
             Words("microseconds for a word", "단어당 마이크로초"),
             "length",
             Words("words in a sentence", "문장의 단어 수"),
+            log=True,
         ),
     ),
     measure,
