@@ -1,15 +1,12 @@
 """The lab's book: a page for each claim in two languages, its figures as JSON, a notebook to change, and an index."""
 
 import contextlib
-import datetime
 import hashlib
 import html
 import importlib
 import inspect
 import io
 import json
-import os
-import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
+import saccade
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
@@ -76,7 +72,7 @@ def _mark(name: str) -> str:
     }
     modules: list[ModuleType] = [module, *(sys.modules[o] for o in sorted(str(o) for o in owners - {module.__name__}))]
     measuring = [inspect.getsource(m).partition("\nCLAIM = ")[0] for m in modules]  # other words change no figure
-    return hashlib.sha256("".join([repr(TOY), *measuring]).encode()).hexdigest()
+    return hashlib.sha256("".join([saccade.__version__, repr(TOY), *measuring]).encode()).hexdigest()
 
 
 def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]:
@@ -91,10 +87,10 @@ def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]
         "quick": bench.quick,
         "share": bench.share,
         "data": None if bench.data is None else str(bench.data.name),
-        "minutes": round(sum(bench.spent) / 60, 1),  # of measuring, had it been one after the other
+        "minutes": round(sum(m["seconds"] for m in bench.measured) / 60, 1),  # had it been one after the other
         "asked_minutes": bench.minutes,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}",
+        "date": max((m["date"] for m in bench.measured), default=""),  # of measuring, whenever the page was written
+        "machine": "; ".join(sorted({m["machine"] for m in bench.measured})),
     }
     _write(bench.folder / f"{claim.name}.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     for language in LANGUAGES:

@@ -83,9 +83,12 @@ CLAIM = Claim(
         "The first version had a model for each distance, 800 steps for each of them, and was within noise: of 40 letters "
         "neither GRU nor LSTM ever found out that the first mattered (4% right, which is chance), and the LSTM not of 10, so it "
         "told how hard it is to begin, not how far a cell carries. Since then near and far are learned together; the rule is "
-        "the same.",
+        "the same. A plain RNN that has to hold a letter against one follower or forty alike is then hardly better near than "
+        "far (32% of 2 letters, 23% of 40); one that had learned of 5 letters alone was always right there, and one of 10 in 16%.",
         "첫 판은 거리마다 모형을 하나씩 두고 800단계씩 배웠고, 결과는 잡음 안이었다. 40글자에서는 GRU도 LSTM도 첫 글자가 중요하다는 "
         "것을 끝내 알아내지 못했고(맞은 것 4%, 우연과 같다) LSTM은 10글자에서도 그랬다. 그러니 셀이 얼마나 멀리 나르는지가 아니라 "
-        "배우기 시작하기가 얼마나 어려운지를 잰 것이었다. 이제는 가까운 것과 먼 것을 함께 배운다. 규칙은 그대로다.",
+        "배우기 시작하기가 얼마나 어려운지를 잰 것이었다. 이제는 가까운 것과 먼 것을 함께 배운다. 규칙은 그대로다. "
+        "뒤에 하나가 오든 마흔이 오든 한 글자를 똑같이 붙들어야 하는 단순 RNN은 가까이에서도 멀리에서와 비슷하다(2글자 32%, 40글자 23%). "
+        "5글자만 배운 RNN은 거기서 늘 맞았고, 10글자만 배운 것은 16%였다.",
     ),
 )
