@@ -187,6 +187,13 @@ class Bench:
         report = self.score(translator, pairs)
         return max(0.0, 100 - report.scores["per"]) if report.symbols else report.scores["bleu"]
 
+    def by_length(self, translator: Translator, pairs: Pairs) -> list[tuple[float, float]]:
+        """Of somebody's own pairs: about how long the sources of a bucket are, and BLEU."""
+        buckets = self.score(translator, pairs.tests()).by_length
+        if len(buckets) < 2:
+            raise ValueError("--data: too few sentences, or too much alike in length, to tell the short from the long")
+        return [((bucket.first + bucket.last) / 2, bucket.bleu) for bucket in buckets]
+
     def within(self, minutes: float, usual: float) -> "Bench":
         """The same with another budget."""
         return replace(self, share=minutes / usual) if self.data is None else replace(self, minutes=minutes)

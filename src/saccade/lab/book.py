@@ -17,9 +17,9 @@ from typing import Any
 import saccade
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
-from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, values
 from saccade.lab.notebook import notebook
-from saccade.lab.words import LANGUAGES, TOLD, told
+from saccade.lab.words import LANGUAGES, NOTES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.page import whole
 from saccade.see.prediction import write_whole
@@ -136,7 +136,7 @@ def document(found: dict[str, dict[str, Any] | None]) -> str:
         "module and on its page. Figures are means over the seeds, with the lowest and the highest; minutes are those of",
         "measuring, had everything been measured one after the other.",
         "",
-        "| claim | what the notes say | verdict | seeds | minutes | date |",
+        "| claim | what is claimed | verdict | seeds | minutes | date |",
         "|---|---|---|---|---|---|",
     ]
     for name, r in run.items():
@@ -148,7 +148,9 @@ def document(found: dict[str, dict[str, Any] | None]) -> str:
     lines += ["", f"{total:.0f} minutes in all. {told(TOLD['meaning'], 'en')} Machine: {machines}.", ""]
     for name, r in run.items():
         claim = claim_of(name)
-        lines += [f"## {claim.title.en}", "", claim.setup.en, ""]
+        said = (f"> {_said(note, words, 'en')}" for note, words in claim.notes.items())
+        lines += [f"## {claim.title.en}", "", "\n>\n".join(said), ""]
+        lines += [claim.setup.en, ""]
         lines += [f"Rule: {claim.rule.en} **{r['verdict'].capitalize()}.**", ""]
         lines += [line for drawn in claim.charts for line in _table(curves(r["figures"], drawn), drawn)]
         lines += [f"`{_command(claim, r)}`", "", *([claim.tried.en, ""] if claim.tried.en else [])]
@@ -173,6 +175,8 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
     parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{html.escape(told(claim.says, language))}</p>")
+    said = (f"<li>{html.escape(_said(note, words, language))}</li>" for note, words in claim.notes.items())
+    parts.append(f"<p>{told(TOLD['notes'], language)}:</p><ul>{''.join(said)}</ul>")
     parts.append(f"<h2>{told(TOLD['setup'], language)}</h2>")
     if record["quick"]:
         parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
@@ -198,8 +202,13 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     command = html.escape(_command(claim, record))
     parts.append(f"<h2>{told(TOLD['again'], language)}</h2><p><code>{command}</code></p><p>{html.escape(when)}</p>")
     files = ", ".join(f'<a href="{claim.name}.{kind}">{claim.name}.{kind}</a>' for kind in ("json", "ipynb"))
-    parts.append(f"<p>{told(TOLD['notes'], language)}: {', '.join(claim.notes)}. {files}</p>")
+    parts.append(f"<p>{told(TOLD['files'], language)}: {files}</p>")
     return whole(told(claim.title, language), "".join(parts), language=language)
+
+
+def _said(note: str, words: Words, language: str) -> str:
+    """What a note says, and which it is."""
+    return f"{told(words, language)} ({note}, {told(NOTES[note], language)})"
 
 
 def _of_quality(drawn: Chart) -> Chart:

@@ -42,7 +42,7 @@ class Claim:
     """A sentence of the lecture notes as an experiment."""
 
     name: str
-    notes: tuple[str, ...]  # which of the notes say it
+    notes: dict[str, Words]  # what which of the notes says: translated, and word for word
     title: Words
     says: Words
     setup: Words
