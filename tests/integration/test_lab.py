@@ -53,6 +53,8 @@ def test_every_claim_still_points_the_same_way(tmp_path, monkeypatch, name):
         assert f'<html lang="{language}">' in drawn
         assert drawn.count("<svg") == len(claim.charts)
         assert html.escape(getattr(claim.rule, language)) in drawn
+        for said in claim.notes.values():  # what is tested stands beside what the notes say
+            assert html.escape(getattr(said, language)) in drawn
 
 
 def test_an_interrupted_claim_goes_on_where_it_was(tmp_path, monkeypatch):
@@ -191,7 +193,8 @@ def test_too_little_was_learned_from_somebody_s_pairs(tmp_path):
     ]
     claim = replace(claim_of("bottleneck"), measure=lambda bench: figures)
     run_claim(claim, Bench(tmp_path / "lab", data=pairs, say=said.append))
-    assert said == ["no model got beyond 3.0: give them more --minutes before you believe the verdict"]
+    assert said == ["No model got beyond 3.0: give them more --minutes before you believe the verdict."]
+    assert said[0] in (tmp_path / "lab" / "bottleneck.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

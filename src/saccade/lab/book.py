@@ -58,10 +58,15 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
         bench = bench.within(minutes or claim.minutes, claim.minutes)
     bench.folder.mkdir(parents=True, exist_ok=True)
     figures = claim.measure(replace(bench, mark=_mark(claim.name)))
-    best = max(values(figures, "right"), default=0.0)
-    if bench.data is not None and best < LITTLE:
-        bench.say(f"no model got beyond {best:.1f}: give them more --minutes before you believe the verdict")
+    if bench.data is not None and (little := _little(figures, "en")):
+        bench.say(little)
     return publish(claim, bench, figures)
+
+
+def _little(figures: Sequence[Figure], language: str) -> str:
+    """What is to be said where nothing was learned from somebody's pairs."""
+    best = max(values(figures, "right"), default=0.0)
+    return told(TOLD["little"], language).format(best) if best < LITTLE else ""
 
 
 def _mark(name: str) -> str:
@@ -182,7 +187,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
         parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
     if record["data"] is not None:
         given = told(TOLD["given"], language).format(record["data"])
-        parts.append(f"<p><strong>{html.escape(given)}</strong></p>")
+        parts.append(f"<p><strong>{html.escape(given)} {_little(figures, language)}</strong></p>")
     else:
         parts.append(f"<p>{html.escape(told(claim.setup, language))}</p>")
     if claim.live is not None:

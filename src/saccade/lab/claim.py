@@ -71,12 +71,14 @@ def above(high: Sequence[float], low: Sequence[float], by: float = 0.0) -> Verdi
 
     >>> str(above([9, 8], [5, 6])), str(above([9, 5], [6])), str(above([9, 8], [5, 6], by=3)), str(above([1], [2]))
     ('holds', 'within noise', 'within noise', 'does not hold')
+    >>> str(above([0, 0], [0, 0]))  # who is equal is not the other way round
+    'within noise'
     """
     if not high or not low:
         raise ValueError("nothing was measured")
     if min(high) - max(low) > by:
         return Verdict.HOLDS
-    return Verdict.FAILS if max(high) <= min(low) else Verdict.NOISE
+    return Verdict.FAILS if max(high) < min(low) else Verdict.NOISE
 
 
 def every(*verdicts: Verdict) -> Verdict:

@@ -63,6 +63,10 @@ TOLD = {
         "여기서는 {}의 쌍이 내장 과제를 대신한다. 그런 쌍에 맞는 기본 크기의 모형, 모형마다 같은 시간, 품질은 BLEU(철자로 쓴 단어는 "
         "맞은 기호, %).",
     ),
+    "little": Words(
+        "No model got beyond {:.1f}: give them more --minutes before you believe the verdict.",
+        "어느 모형도 {:.1f}을 넘지 못했다. 판정을 믿기 전에 --minutes를 늘려야 한다.",
+    ),
     "quality": Words("quality", "품질"),
     "live": Words("Watch it", "직접 보기"),
     "took": Words("minutes of measuring", "측정한 분"),
