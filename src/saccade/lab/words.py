@@ -4,6 +4,7 @@ from saccade.lab.claim import Verdict, Words
 
 LANGUAGES = ("en", "ko")
 CELLS, WAYS = ("rnn", "gru", "lstm"), {"one direction": "한 방향", "two directions": "두 방향"}
+NORMS = {"batch norm": "배치 정규화", "layer norm": "층 정규화"}
 TASKS, KINDS = ("copy", "reverse"), {"article": "관사", "letters": "글자"}
 ARMS = {  # that have a name in Korean
     "no attention": "어텐션 없음",
@@ -12,8 +13,8 @@ ARMS = {  # that have a name in Korean
     "none": "없음",
     "causal mask": "인과 마스크",
     "no mask": "마스크 없음",
-    "batch norm": "배치 정규화",
-    "layer norm": "층 정규화",
+    **NORMS,
+    **{f"{norm}, {rows} rows": f"{told}, {rows}줄" for norm, told in NORMS.items() for rows in (4, 16, 32)},
     "residual": "잔차 연결",
     "no residual": "잔차 연결 없음",
     "Bahdanau": "바다나우",
@@ -22,6 +23,7 @@ ARMS = {  # that have a name in Korean
     "Transformer": "트랜스포머",
     **{f"{task}, {kind}": f"{task}, {told}" for task in TASKS for kind, told in KINDS.items()},
     "permuted": "뒤섞음",
+    "permuted, with positions": "뒤섞음, 위치 있음",
     "learned": "배운 위치",
     "sinusoidal": "사인파",
     "rotary": "회전",
