@@ -1,8 +1,10 @@
 """Systems side by side, from the command line, and what cannot be compared."""
 
 import json
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from saccade.evaluate import System, against, comparison_page, of_outputs
 from saccade.evaluate.report import report
 from saccade.metrics import bleu_of, bleu_parts, paired
 from saccade.see import Prediction
-from saccade.see.chart import Series, bars, chart
+from saccade.see.chart import COLOURS, Series, bars, chart, picture_file
 
 
 def run(*arguments, **options):
@@ -147,14 +149,36 @@ def test_other_systems_may_write_a_line_for_each_pair():
 
 def test_a_chart_of_nothing_and_of_one_point():
     assert chart([], "x", "y") == ""
-    assert "<rect" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")
-    assert "<polyline" in chart([Series("a", [1], [2], [1], [3])], "x", "y")
+    assert "1e−16" in bars([Series("tiny", [0], [3e-16], [1e-16], [4e-16])], "x")  # the unit of its axis
+    assert 'aria-label="y (x). a: 1 → 2"' in chart([Series("a", [1], [2], [1], [3])], "x", "y")
+
+
+def test_a_chart_by_matplotlib_fits_into_a_page_of_ours():
+    """No style of its own, which the page's policy forbids; no black, which a dark page hides; the same bytes again."""
+    low, high = [1.0, 2.0], [3.0, 4.0]
+    several = [Series(f"어텐션 <{i}> $x$", [8, 64], [2.0, 3.0], low, high) for i in range(8)]
+    drawn = chart(several, "길이", "맞은 기호, %", log=True), bars([s._replace(x=[0], y=[2.0]) for s in several], "x")
+    for svg in drawn:
+        assert "style" not in svg
+        assert not re.search("#0{3,6}\\b|black", svg)
+    assert drawn[0].count('fill-opacity="0.2"') == 8  # a band for each
+    assert {">8<", ">64<", ">길이<"} <= set(
+        re.findall(">[^<]+<", drawn[0])
+    )  # text stays text; what was measured is marked
+    assert "어텐션 &lt;0&gt; $x$" in drawn[1]
+    assert chart(several, "길이", "맞은 기호, %", log=True) == drawn[0]
+    ids = re.findall(' id="([^"]+)"', drawn[0] + drawn[1])
+    assert len(set(ids)) == len(ids)  # of several charts on a page
+    alone = ElementTree.fromstring(picture_file(several, "길이", "맞은 기호, %"))  # a file of its own
+    assert alone.attrib["role"] == "img"
 
 
 def test_a_series_without_points_keeps_its_colour_from_others():
     drawn = chart([Series("none", [], []), Series("some", [1, 2], [3, 4])], "x", "y")
     assert "none" not in drawn
-    assert drawn.count('class="c1') == 4  # line, two dots, legend
+    assert 'class="c1"' in drawn  # of the legend
+    assert COLOURS[1] in drawn
+    assert COLOURS[0] not in drawn
 
 
 def test_what_others_wrote_of_pictures_stands_beside_it_in_any_order():

@@ -318,3 +318,25 @@ def test_both_schemes_have_enough_contrast(browser, tmp_path, scheme):
     tab = browser.new_context(offline=True, color_scheme=scheme).new_page()
     tab.goto(file.as_uri())
     assert serious(tab) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["bottleneck", "bridge"])  # curves, and bars
+def test_a_page_of_the_lab_obeys_its_own_policy_and_is_read_in_any_light(browser, tmp_path, name, scheme):
+    from saccade.lab.bench import Bench
+    from saccade.lab.book import claim_of, publish
+
+    arms = {"bottleneck": ("attention", "no attention"), "bridge": ("dot", "general", "W_Q = W_K", "W_Q ≠ W_K")}[name]
+    figures = [{"arm": a, "seed": s, "length": x, "right": 50.0 + s} for a in arms for s in (0, 1) for x in (5, 60)]
+    publish(claim_of(name), Bench(tmp_path), figures)
+    complaints: list[str] = []
+    for file in (f"{name}.html", f"{name}.ko.html"):
+        tab = browser.new_context(offline=True, color_scheme=scheme).new_page()
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.goto((tmp_path / file).as_uri())
+        label = tab.locator(".chart svg text").first
+        assert label.evaluate("x => getComputedStyle(x).fill") == tab.locator("main").evaluate(
+            "x => getComputedStyle(x).color"
+        )
+        assert serious(tab) == []
+    assert complaints == []

@@ -1,13 +1,16 @@
 """Where claims are tested: data, repeated runs, and figures that are kept, so that an interrupted book goes on."""
 
+import datetime
 import hashlib
 import json
 import multiprocessing
+import os
+import platform
 import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -77,7 +80,7 @@ class Bench:
     minutes: float | None = None  # for all runs, where the pairs are somebody's own
     each_minutes: float | None = None  # for one of them
     again: bool = False  # measure anew whatever is known
-    spent: list[float] = field(default_factory=list, repr=False, compare=False)  # seconds that each measurement took
+    measured: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)  # when, where, how long
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -91,13 +94,12 @@ class Bench:
 
     def once(self, name: str, measure: Callable[..., list[Figure]], *given: Any) -> list[Figure]:
         """What `measure` finds; if that was done before, what was found then."""
-        file = self._kept(name)
-        if self.again or not file.exists():
+        if self.again or not self._kept(name).exists():
             self.say(name)
             self._keep(name, *_timed(measure, *given))
-        known = json.loads(file.read_text(encoding="utf-8"))
-        self.spent.append(known["seconds"])
-        figures: list[Figure] = known["figures"]
+        known = json.loads(self._kept(name).read_text(encoding="utf-8"))
+        figures: list[Figure] = known.pop("figures")
+        self.measured.append(known)
         return figures
 
     def each(self, jobs: Sequence[Job]) -> list[Figure]:
@@ -106,29 +108,42 @@ class Bench:
         What measures time has a core to itself here, and not the machine: leave that to `once`.
         """
         todo = [job for job in jobs if self.again or not self._kept(job[0]).exists()]
+        began = time.perf_counter()
+        for done, (name, found, seconds) in enumerate(self._finished(todo), 1):
+            self._keep(name, found, seconds)
+            left = (time.perf_counter() - began) * (len(todo) - done) / done
+            self.say(f"{name}: {done} of {len(todo)}" + (f", about {left / 60:.1f} min left" if left else ""))
+        return [figure for job in jobs for figure in replace(self, again=False).once(*job)]
+
+    def _finished(self, todo: Sequence[Job]) -> Iterator[tuple[str, list[Figure], float]]:
+        """Name, figures and seconds of each, as they come."""
         shared = all(job[1].__module__ != "__main__" for job in todo)  # what a notebook changed is known to it alone
-        if min(self.workers, len(todo)) > 1 and shared:
-            self.say(f"{len(todo)} models, {self.workers} at a time")
-            context = multiprocessing.get_context("spawn")
-            with ProcessPoolExecutor(min(self.workers, len(todo)), context, _alone) as pool:
-                try:
-                    running = {pool.submit(_timed, *job): name for name, *job in todo}
-                    for done in as_completed(running):
-                        self._keep(running[done], *done.result())
-                        self.say(running[done])
-                except BaseException:
-                    for process in multiprocessing.active_children():
-                        process.terminate()  # what is half measured is measured anew next time
-                    raise
-            return [figure for job in jobs for figure in replace(self, again=False).once(*job)]
-        return [figure for job in jobs for figure in self.once(*job)]
+        workers = min(self.workers, len(todo)) if shared else 1
+        if todo:
+            self.say(f"{len(todo)} to measure" + (f", {workers} at a time" if workers > 1 else ""))
+        if workers <= 1:
+            for name, *job in todo:
+                yield name, *_timed(*job)
+            return
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _alone) as pool:
+            try:
+                running = {pool.submit(_timed, *job): name for name, *job in todo}
+                for done in as_completed(running):
+                    yield running[done], *done.result()
+            except BaseException:
+                for process in multiprocessing.active_children():
+                    process.terminate()  # what is half measured is measured anew next time
+                raise
 
     def _kept(self, name: str) -> Path:
         key = repr((name, self.quick, self.share, self.given, self.minutes, self.mark))
         return self.folder / "figures" / f"{hashlib.sha256(key.encode()).hexdigest()[:20]}.json"
 
     def _keep(self, name: str, found: list[Figure], seconds: float) -> None:
-        _write(self._kept(name), json.dumps({"figures": found, "seconds": seconds}))
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        machine = f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}"
+        known = {"figures": found, "seconds": seconds, "date": date, "machine": machine}
+        _write(self._kept(name), json.dumps(known))
 
     @cached_property
     def given(self) -> str | None:
@@ -178,6 +193,13 @@ class Bench:
         """Percent of the symbols that are right or, of sentences, BLEU."""
         report = self.score(translator, pairs)
         return max(0.0, 100 - report.scores["per"]) if report.symbols else report.scores["bleu"]
+
+    def by_length(self, translator: Translator, pairs: Pairs) -> list[tuple[float, float]]:
+        """Of somebody's own pairs: about how long the sources of a bucket are, and BLEU."""
+        buckets = self.score(translator, pairs.tests()).by_length
+        if len(buckets) < 2:
+            raise ValueError("--data: too few sentences, or too much alike in length, to tell the short from the long")
+        return [((bucket.first + bucket.last) / 2, bucket.bleu) for bucket in buckets]
 
     def within(self, minutes: float, usual: float) -> "Bench":
         """The same with another budget."""

@@ -1,15 +1,12 @@
 """The lab's book: a page for each claim in two languages, its figures as JSON, a notebook to change, and an index."""
 
 import contextlib
-import datetime
 import hashlib
 import html
 import importlib
 import inspect
 import io
 import json
-import os
-import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,13 +14,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
+import saccade
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
-from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, values
 from saccade.lab.notebook import notebook
-from saccade.lab.words import LANGUAGES, TOLD, told
+from saccade.lab.words import LANGUAGES, NOTES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.files import write_whole
 from saccade.see.page import whole
@@ -62,10 +58,15 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
         bench = bench.within(minutes or claim.minutes, claim.minutes)
     bench.folder.mkdir(parents=True, exist_ok=True)
     figures = claim.measure(replace(bench, mark=_mark(claim.name)))
-    best = max(values(figures, "right"), default=0.0)
-    if bench.data is not None and best < LITTLE:
-        bench.say(f"no model got beyond {best:.1f}: give them more --minutes before you believe the verdict")
+    if bench.data is not None and (little := _little(figures, "en")):
+        bench.say(little)
     return publish(claim, bench, figures)
+
+
+def _little(figures: Sequence[Figure], language: str) -> str:
+    """What is to be said where nothing was learned from somebody's pairs."""
+    best = max(values(figures, "right"), default=0.0)
+    return told(TOLD["little"], language).format(best) if best < LITTLE else ""
 
 
 def _mark(name: str) -> str:
@@ -76,7 +77,7 @@ def _mark(name: str) -> str:
     }
     modules: list[ModuleType] = [module, *(sys.modules[o] for o in sorted(str(o) for o in owners - {module.__name__}))]
     measuring = [inspect.getsource(m).partition("\nCLAIM = ")[0] for m in modules]  # other words change no figure
-    return hashlib.sha256("".join([repr(TOY), *measuring]).encode()).hexdigest()
+    return hashlib.sha256("".join([saccade.__version__, repr(TOY), *measuring]).encode()).hexdigest()
 
 
 def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]:
@@ -91,17 +92,18 @@ def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]
         "quick": bench.quick,
         "share": bench.share,
         "data": None if bench.data is None else str(bench.data.name),
-        "minutes": round(sum(bench.spent) / 60, 1),  # of measuring, had it been one after the other
+        "minutes": round(sum(m["seconds"] for m in bench.measured) / 60, 1),  # had it been one after the other
         "asked_minutes": bench.minutes,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}",
+        "date": max((m["date"] for m in bench.measured), default=""),  # of measuring, whenever the page was written
+        "machine": "; ".join(sorted({m["machine"] for m in bench.measured})),
     }
     _write(bench.folder / f"{claim.name}.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
     for language in LANGUAGES:
         _write(bench.folder / _file(claim.name, language), page(claim, record, language))
     first = claim.charts[0]
     if first.across is not None:
-        _write(bench.folder / f"{claim.name}.svg", picture_file(curves(figures, first), first.along.en, first.says.en))
+        drawn = picture_file(curves(figures, first), first.along.en, first.says.en, first.log)
+        _write(bench.folder / f"{claim.name}.svg", drawn)
     _write(bench.folder / f"{claim.name}.ipynb", json.dumps(notebook(claim), ensure_ascii=False, indent=1) + "\n")
     return record
 
@@ -139,7 +141,7 @@ def document(found: dict[str, dict[str, Any] | None]) -> str:
         "module and on its page. Figures are means over the seeds, with the lowest and the highest; minutes are those of",
         "measuring, had everything been measured one after the other.",
         "",
-        "| claim | what the notes say | verdict | seeds | minutes | date |",
+        "| claim | what is claimed | verdict | seeds | minutes | date |",
         "|---|---|---|---|---|---|",
     ]
     for name, r in run.items():
@@ -151,7 +153,9 @@ def document(found: dict[str, dict[str, Any] | None]) -> str:
     lines += ["", f"{total:.0f} minutes in all. {told(TOLD['meaning'], 'en')} Machine: {machines}.", ""]
     for name, r in run.items():
         claim = claim_of(name)
-        lines += [f"## {claim.title.en}", "", claim.setup.en, ""]
+        said = (f"> {_said(note, words, 'en')}" for note, words in claim.notes.items())
+        lines += [f"## {claim.title.en}", "", "\n>\n".join(said), ""]
+        lines += [claim.setup.en, ""]
         lines += [f"Rule: {claim.rule.en} **{r['verdict'].capitalize()}.**", ""]
         lines += [line for drawn in claim.charts for line in _table(curves(r["figures"], drawn), drawn)]
         lines += [f"`{_command(claim, r)}`", "", *([claim.tried.en, ""] if claim.tried.en else [])]
@@ -176,12 +180,14 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
     parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{html.escape(told(claim.says, language))}</p>")
+    said = (f"<li>{html.escape(_said(note, words, language))}</li>" for note, words in claim.notes.items())
+    parts.append(f"<p>{told(TOLD['notes'], language)}:</p><ul>{''.join(said)}</ul>")
     parts.append(f"<h2>{told(TOLD['setup'], language)}</h2>")
     if record["quick"]:
         parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
     if record["data"] is not None:
         given = told(TOLD["given"], language).format(record["data"])
-        parts.append(f"<p><strong>{html.escape(given)}</strong></p>")
+        parts.append(f"<p><strong>{html.escape(given)} {_little(figures, language)}</strong></p>")
     else:
         parts.append(f"<p>{html.escape(told(claim.setup, language))}</p>")
     if claim.live is not None:
@@ -201,8 +207,13 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     command = html.escape(_command(claim, record))
     parts.append(f"<h2>{told(TOLD['again'], language)}</h2><p><code>{command}</code></p><p>{html.escape(when)}</p>")
     files = ", ".join(f'<a href="{claim.name}.{kind}">{claim.name}.{kind}</a>' for kind in ("json", "ipynb"))
-    parts.append(f"<p>{told(TOLD['notes'], language)}: {', '.join(claim.notes)}. {files}</p>")
+    parts.append(f"<p>{told(TOLD['files'], language)}: {files}</p>")
     return whole(told(claim.title, language), "".join(parts), language=language)
+
+
+def _said(note: str, words: Words, language: str) -> str:
+    """What a note says, and which it is."""
+    return f"{told(words, language)} ({note}, {told(NOTES[note], language)})"
 
 
 def _of_quality(drawn: Chart) -> Chart:
@@ -235,15 +246,16 @@ def _drawn(figures: Sequence[Figure], drawn: Chart, language: str) -> str:
         heads = f'<th scope="col">{html.escape(up)}</th>'
         rows = [f'<tr><th scope="row">{html.escape(s.name)}</th><td class="n">{_cell(s, 0)}</td></tr>' for s in series]
     else:
-        shown = chart(series, along, up)
+        shown = chart(series, along, up, drawn.log)
         heads = "".join(f'<th scope="col">{html.escape(s.name)}</th>' for s in series)
         rows = []
         for x in sorted({x for s in series for x in s.x}):
             cells = "".join(f'<td class="n">{_cell(s, x)}</td>' for s in series)
             rows.append(f'<tr><th scope="row">{x:g}</th>{cells}</tr>')
+    corner = f'<th scope="col">{html.escape(along)}</th>' if along else "<td></td>"
     return (
-        f'{shown}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr><th scope="col">'
-        f"{html.escape(along)}</th>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        f'{shown}<table class="plain"><caption>{html.escape(up)}</caption><thead><tr>{corner}{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
 
 

@@ -34,6 +34,7 @@ class Chart(NamedTuple):
     says: Words  # what is drawn upwards
     across: str | None = None  # None: a bar for each arm
     along: Words = NOTHING  # what is drawn across
+    log: bool = False  # whether every doubling of it is as wide as any other
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Claim:
     """A sentence of the lecture notes as an experiment."""
 
     name: str
-    notes: tuple[str, ...]  # which of the notes say it
+    notes: dict[str, Words]  # what which of the notes says: translated, and word for word
     title: Words
     says: Words
     setup: Words
@@ -70,12 +71,14 @@ def above(high: Sequence[float], low: Sequence[float], by: float = 0.0) -> Verdi
 
     >>> str(above([9, 8], [5, 6])), str(above([9, 5], [6])), str(above([9, 8], [5, 6], by=3)), str(above([1], [2]))
     ('holds', 'within noise', 'within noise', 'does not hold')
+    >>> str(above([0, 0], [0, 0]))  # who is equal is not the other way round
+    'within noise'
     """
     if not high or not low:
         raise ValueError("nothing was measured")
     if min(high) - max(low) > by:
         return Verdict.HOLDS
-    return Verdict.FAILS if max(high) <= min(low) else Verdict.NOISE
+    return Verdict.FAILS if max(high) < min(low) else Verdict.NOISE
 
 
 def every(*verdicts: Verdict) -> Verdict:

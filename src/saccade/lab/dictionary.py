@@ -1,6 +1,7 @@
 """From the exact dictionary to attention in five steps, computed as you watch."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,6 +46,20 @@ STEPS = (
         "많은 질의를 한꺼번에, 여러 머리로: 모든 트랜스포머의 층.",
     ),
 )
+ASIDES = {
+    "nothing": Words("Nothing fits exactly, so nothing comes back.", "꼭 맞는 것이 없으니 아무것도 돌아오지 않는다."),
+    "wanted": Words("'puppy' answers {:.3f}; we want 3.", "'puppy'의 답은 {:.3f}, 바라는 답은 3."),
+    "learned": Words("after {} steps it answers {:.3f}, looking at {}", "{}단계 뒤의 답은 {:.3f}, 보는 곳은 {}"),
+    "same": Words(
+        "Attention(3, score='dot') and the dictionary differ by at most {:.0e} for {} queries.",
+        "Attention(3, score='dot')과 사전의 차이는 질의 {1}개에서 많아야 {0:.0e}.",
+    ),
+    "shapes": Words("Attention(3, heads=3) on all words: {}.", "모든 단어에 대한 Attention(3, heads=3): {}."),
+    "next": Words(
+        "docs/attention.md shows each equation beside the call that computes it.",
+        "다음은 docs/attention.md: 수식마다 그것을 계산하는 호출이 곁에 있다.",
+    ),
+}
 
 
 def tour(language: str = "en") -> None:
@@ -55,11 +70,15 @@ def tour(language: str = "en") -> None:
         says = STEPS[number - 1]
         print(f"\n{number}. {says.ko if language == 'ko' else says.en}")
 
+    def aside(name: str, *found: Any) -> None:
+        says = ASIDES[name]
+        print(f"  {(says.ko if language == 'ko' else says.en).format(*found)}")
+
     step(1)
     exact = SoftDict(items)
     exact.explain("dog")
     exact.explain("puppy")
-    print("  Nothing fits exactly, so nothing comes back.")
+    aside("nothing")
 
     step(2)
     likeness = {"dog": 0.9, "computer": 0.1, "cat": 0.7}
@@ -73,14 +92,14 @@ def tour(language: str = "en") -> None:
     step(4)
     query, keys = word2vec("puppy").requires_grad_(), {word: word2vec(word) for word in items}
     learning = SoftDict([(keys[word], float(value)) for word, value in items.items()])
-    print(f"  'puppy' answers {learning(query).item():.3f}; we want 3.")
+    aside("wanted", learning(query).item())
     for done in range(1, 31):
         (gradient,) = torch.autograd.grad((learning(query) - 3).square(), query)
         query = (query - gradient).detach().requires_grad_()
         if done % 10 == 0:
             weights = learning.weights(query).tolist()
             looks = ", ".join(f"{word} {weight:.2f}" for word, weight in zip(items, weights, strict=True))
-            print(f"  after {done} steps it answers {learning(query).item():.3f}, looking at {looks}")
+            aside("learned", done, learning(query).item(), looks)
 
     step(5)
     torch.manual_seed(0)
@@ -89,14 +108,18 @@ def tour(language: str = "en") -> None:
     glance = alone(words, torch.stack([word2vec(word) for word in items]), need_weights=True)
     shown = glance.weights[0] if glance.weights is not None else torch.zeros(0)  # they were asked for
     largest = max(float((shown[i] - soft.weights(word)).abs().max()) for i, word in enumerate(WORDS))
-    print(f"  Attention(3, score='dot') and the dictionary differ by at most {largest:.0e} for {len(WORDS)} queries.")
+    aside("same", largest, len(WORDS))
     heads = Attention(3, heads=3)(words, words, need_weights=True)
     shapes = ", ".join(f"{name} {list(x.shape)}" for name, x in heads._asdict().items())
-    print(f"  Attention(3, heads=3) on all words: {shapes}.")
-    print("\nNext: docs/attention.md shows each equation beside the call that computes it.")
+    aside("shapes", shapes)
+    aside("next")
 
 
 def measure(bench: Bench) -> list[Figure]:
+    return bench.once("dictionary", run)
+
+
+def run() -> list[Figure]:
     """The answer of the notes, and how far the dictionary is from the layer."""
     items = {"dog": 1, "computer": 2, "cat": 3}
     likeness = {"dog": 0.9, "computer": 0.1, "cat": 0.7}
@@ -120,7 +143,12 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "dictionary",
-    ("004",),
+    {
+        "004": Words(
+            "Attention: finding the keys that are like the query, and getting their values.",
+            "Query와 비슷한 값을 가진 Key를 찾아서 그 Value를 얻는 과정",
+        ),
+    },
     Words("The differentiable dictionary", "미분 가능한 사전"),
     Words(
         "Attention is a dictionary that answers with every value, each as much as its key is like the query.",

@@ -4,7 +4,7 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from saccade.lab.bench import Bench, letters
+from saccade.lab.bench import Bench, Pairs, Settings, letters
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, above, values
 
 HEADS = (1, 2, 4, 8)
@@ -18,14 +18,18 @@ def mirrored(chance: random.Random) -> tuple[str, str]:
 
 
 def measure(bench: Bench) -> list[Figure]:
-    each = itertools.product(bench.pick(HEADS, (1, 4)), bench.seeds)
-    return bench.each([(f"heads: {heads}, seed {seed}", run, bench, heads, seed) for heads, seed in each])
-
-
-def run(bench: Bench, heads: int, seed: int) -> list[Figure]:
     pairs = bench.made("mirrored", mirrored, bench.pick(20_000, 3_000))
-    model = {"family": "transformer", "width": 32, "layers": 1, "heads": heads, "hidden": 64}
-    translator = bench.learn(pairs, {"model": model, "train": {"learning_rate": 3e-3}}, seed, bench.steps(1500, 600))
+    several = bench.pick(HEADS, (1, 4))
+    each, bench = itertools.product(several, bench.seeds), bench.among(len(several) * len(bench.seeds))
+    return bench.each([(f"heads: {heads}, seed {seed}", run, bench, pairs, heads, seed) for heads, seed in each])
+
+
+def run(bench: Bench, pairs: Pairs, heads: int, seed: int) -> list[Figure]:
+    settings: Settings = {"model": {"family": "transformer", "heads": heads}}
+    if pairs.toy:
+        settings["model"] |= {"width": 32, "layers": 1, "hidden": 64}
+        settings["train"] = {"learning_rate": 3e-3}
+    translator = bench.learn(pairs, settings, seed, bench.steps(1500, 600))
     return [{"arm": f"{heads}", "seed": seed, "heads": heads, "right": bench.right(translator, pairs.tests())}]
 
 
@@ -35,7 +39,12 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "heads",
-    ("003",),
+    {
+        "003": Words(
+            "Several independent heads work in parallel and learn relations and patterns from many angles.",
+            "여러 독립적인 적응형 가중 어텐션 메커니즘(헤드)으로 병렬 처리하여, 데이터 간 관계와 패턴을 다각도로 학습하는 기법",
+        ),
+    },
     Words("Several heads", "여러 개의 헤드"),
     Words(
         "Several heads at the same width look at several places at once and keep apart what they saw there.",
@@ -51,4 +60,5 @@ CLAIM = Claim(
     (Chart("right", Words("words right, %, by heads", "헤드의 수에 따라 맞은 단어, %")),),
     measure,
     judge,
+    pairs=True,
 )

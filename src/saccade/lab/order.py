@@ -59,12 +59,22 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "order",
-    ("003",),
+    {
+        "003": Words(
+            "Luong: the decoder's current hidden state makes the context vector, which is applied to the current "
+            "hidden state. Bahdanau: its previous one makes it, and it is applied to the current input.",
+            "루옹 어텐션(Luong Attention) : 디코더의 현재 시점 은닉 상태를 활용하여 문맥 벡터를 생성하고, 이를 현재 시점 "
+            "은닉 상태에 적용하는 어텐션 기법 … 바다나우 어텐션(Bahdanau Attention) : 디코더의 이전 시점 은닉 상태를 "
+            "활용하여 문맥 벡터를 생성하고, 이를 현재 시점 입력값에 적용하는 어텐션 기법",
+        ),
+    },
     Words("Bahdanau and Luong", "바다나우와 루옹"),
     Words(
-        "Luong's order, in which the current state asks after the cell has run, is simpler: without input feeding "
-        "nothing but the cell is sequential, so training is quicker, and quality is as good.",
-        "현재 상태가 묻는 루옹의 순서가 더 단순하다. 입력 되먹임이 없으면 셀만 순차적이라 학습이 빠르고 품질은 비슷하다.",
+        "The notes tell the two orders apart; this is what follows from them. Where the current state asks, after the cell has "
+        "run (Luong), nothing but the cell is sequential, unless its answer is fed back: training is quicker than where the "
+        "previous state asks first (Bahdanau), and quality is as good.",
+        "노트는 두 순서를 구별할 뿐이고, 이것은 거기서 따라 나오는 것이다. 셀이 돈 뒤 현재 상태가 물으면(루옹) 답을 되먹이지 않는 한 셀만 "
+        "순차적이라, 이전 상태가 먼저 묻는 것(바다나우)보다 학습이 빠르고 품질은 비슷하다.",
     ),
     Words(
         "3 to 16 letters are to be reversed: three decoders with the same encoder, score (general), width and steps. "

@@ -4,52 +4,71 @@ import itertools
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
-from saccade.attention import TransformerBlock
-from saccade.lab.bench import Bench
+from saccade.attention import Sinusoidal, TransformerBlock
+from saccade.lab.bench import Bench, Pairs, Settings
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, above, every, values
 from saccade.lab.scores import reverse
 
+BAG, PLACED = "permuted", "permuted, with positions"
 ARMS = ("none", "sinusoidal", "learned", "rotary")
-COSTS = 30.0  # points
+KEPT = 0.7  # of its quality, by a model that has no positions: less counts as a cost
 
 
 def measure(bench: Bench) -> list[Figure]:
-    each = itertools.product(bench.pick(ARMS, ("none", "sinusoidal")), bench.seeds)
-    found = bench.each([(f"positions: {arm}, seed {seed}", run, bench, arm, seed) for arm, seed in each])
+    pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
+    arms = bench.pick(ARMS, ("none", "sinusoidal"))
+    each, bench = itertools.product(arms, bench.seeds), bench.among(len(arms) * len(bench.seeds))
+    found = bench.each([(f"positions: {arm}, seed {seed}", run, bench, pairs, arm, seed) for arm, seed in each])
     return [
         *found,
         *(f for seed in bench.seeds for f in bench.once(f"positions: permuted, seed {seed}", permuted, seed)),
     ]
 
 
-def run(bench: Bench, arm: str, seed: int) -> list[Figure]:
-    pairs = bench.made("reverse", reverse, bench.pick(20_000, 3_000))
-    model = {"family": "transformer", "width": 64, "layers": 2, "heads": 4, "hidden": 128, "positions": arm}
-    translator = bench.learn(pairs, {"model": model, "train": {"learning_rate": 2e-3}}, seed, bench.steps(1200, 400))
+def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
+    settings: Settings = {"model": {"family": "transformer", "positions": arm}}
+    if pairs.toy:
+        settings["model"] |= {"width": 64, "layers": 2, "heads": 4, "hidden": 128}
+        settings["train"] = {"learning_rate": 2e-3}
+    translator = bench.learn(pairs, settings, seed, bench.steps(1200, 400))
     return [{"arm": arm, "seed": seed, "right": bench.right(translator, pairs.tests())}]
 
 
 def permuted(seed: int) -> list[Figure]:
-    """How far a block's output for permuted words is from its permuted output."""
+    """How far a block's output for permuted words is from its permuted output, without positions and with them."""
     torch.manual_seed(seed)
     block, words, order = TransformerBlock(32).double().eval(), torch.randn(9, 32).double(), torch.randperm(9)
-    away = (block(words[order]).output - block(words).output[order]).abs().max()
-    return [{"arm": "permuted", "seed": seed, "away": float(away.detach())}]
+    found = []
+    for arm, place in ((BAG, nn.Identity()), (PLACED, Sinusoidal(32).double())):
+        away = block(place(words[order])).output - block(place(words)).output[order]  # [N, D]
+        found.append({"arm": arm, "seed": seed, "away": float(away.detach().abs().max())})
+    return found
 
 
 def judge(figures: Sequence[Figure]) -> Verdict:
     blind = values(figures, "right", arm="none")
     knowing = {f["arm"] for f in figures if "right" in f} - {"none"}
     return every(
-        above([1e-10], values(figures, "away")),
-        *(above(values(figures, "right", arm=arm), blind, by=COSTS) for arm in knowing),
+        above([1e-10], values(figures, "away", arm=BAG)),
+        above(values(figures, "away", arm=PLACED), [1e-3]),
+        *(above([KEPT * right for right in values(figures, "right", arm=arm)], blind) for arm in knowing),
     )
 
 
 CLAIM = Claim(
     "positions",
-    ("000", "002"),
+    {
+        "000": Words(
+            "A self-attention layer takes a set of input vectors and compares each of them with the others.",
+            "Self-Attention Layer는 input vector set을 입력받아서 각 input vector들끼리 비교하는 형태이다.",
+        ),
+        "002": Words(
+            "In the encoder of the Transformer, a vector of positional encoding is added to the embedding.",
+            "transformer의 인코더 구조에서는 임베딩 벡터에 포지셔널 인코딩 벡터를 더해주는 식으로 학습이 진행된다.",
+        ),
+    },
     Words("Positions", "위치"),
     Words(
         "Self-attention by itself does not know the order of its words: permute them, and its answers are permuted, no "
@@ -58,14 +77,14 @@ CLAIM = Claim(
     ),
     Words(
         "Letters are to be reversed by a Transformer of two layers, with three kinds of positions and with none. Beside "
-        "it, in double precision: a block's output for permuted words against its permuted output.",
+        "it, in double precision: a block's output for permuted words against its permuted output, without and with positions.",
         "2층 트랜스포머가 글자를 거꾸로 쓴다. 위치 표현 세 가지와 위치 없음. 그 옆에, 배정밀도로 뒤섞은 입력의 출력과 출력을 뒤섞은 "
-        "것을 비교한다.",
+        "것을 위치 없이, 그리고 위치를 넣어 비교한다.",
     ),
     Words(
-        f"The two outputs differ by less than 1e-10, and with every kind of positions every seed is more than {COSTS:g} "
-        "points above every seed without.",
-        f"두 출력의 차이가 1e-10보다 작고, 어느 위치 표현이든 모든 시드가 위치 없는 모든 시드보다 {COSTS:g}점 넘게 높다.",
+        f"The two outputs differ by less than 1e-10 without positions and by more than 1e-3 with them, and every seed without positions has less than {100 * KEPT:g}% of the "
+        "quality of every seed with any kind of them.",
+        f"두 출력의 차이가 위치 없이는 1e-10보다 작고 위치를 넣으면 1e-3보다 크며, 위치가 없는 모든 시드의 품질이 어느 위치 표현이든 있는 모든 시드의 {100 * KEPT:g}%보다 낮다.",
     ),
     9,
     (
@@ -74,4 +93,12 @@ CLAIM = Claim(
     ),
     measure,
     judge,
+    pairs=True,
+    tried=Words(
+        "The first version of the rule asked for 30 points; a share is asked for since, so that it can also be asked of "
+        "pairs on which nobody reaches 100. The figures fulfil both."
+        " This rule, and the control with positions, were written after the models had been measured.",
+        "규칙의 첫 판은 30점을 물었다. 아무도 100에 이르지 못하는 쌍에도 물을 수 있도록 이제는 비율을 묻는다. 수치는 둘 다 만족한다."
+        " 이 규칙과 위치를 넣은 대조는 모형들을 측정한 뒤에 쓰였다.",
+    ),
 )

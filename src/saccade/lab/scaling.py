@@ -11,6 +11,7 @@ from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, above, every
 
 WIDTHS = (4, 16, 64, 256, 1024)
 KEYS, QUERIES = 32, 200
+ARMS = ("dot", "scaled_dot")
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -23,37 +24,31 @@ def run(seed: int) -> list[Figure]:
     for width in WIDTHS:
         query, keys = (torch.randn(QUERIES, n, width, generator=chance) for n in (1, KEYS))  # [Q, 1, D], [Q, N, D]
         values_ = torch.randn(QUERIES, KEYS, 1, generator=chance)  # [Q, N, 1]
-        for arm in ("dot", "scaled_dot"):
-            asking = (query / width**0.5).requires_grad_() if arm == "scaled_dot" else query.clone().requires_grad_()
-            glance = saccade.attend(asking, keys, values_, score="dot", need_weights=True)
+        for arm in ARMS:
+            added = torch.zeros(QUERIES, 1, KEYS, requires_grad=True)  # to the scores, so its gradient is theirs
+            glance = saccade.attend(query, keys, values_, score=arm, mask=added, need_weights=True)
             assert glance.weights is not None
-            scores = (asking @ keys.mT).detach().requires_grad_()  # [Q, 1, N]
-            (slope,) = torch.autograd.grad((scores.softmax(-1) @ values_).sum(), scores)
+            (slope,) = torch.autograd.grad(glance.context.sum(), added)  # [Q, 1, N]
             entropy = float(torch.special.entr(glance.weights.detach()).sum(-1).mean()) / math.log(KEYS)
-            found.append(
-                {
-                    "arm": arm,
-                    "seed": seed,
-                    "width": math.log2(width),
-                    "entropy": 100 * entropy,
-                    "gradient": float(slope.norm(dim=-1).mean()),
-                }
-            )
+            measured = {"entropy": 100 * entropy, "gradient": float(slope.norm(dim=-1).mean())}
+            found.append({"arm": arm, "seed": seed, "width": width, **measured})
     return found
 
 
 def judge(figures: Sequence[Figure]) -> Verdict:
-    first, last = (math.log2(w) for w in (WIDTHS[0], WIDTHS[-1]))
-    slopes = {
-        arm: [values(figures, "gradient", arm=arm, width=w) for w in (first, last)] for arm in ("dot", "scaled_dot")
-    }
+    slopes = {arm: [values(figures, "gradient", arm=arm, width=w) for w in (WIDTHS[0], WIDTHS[-1])] for arm in ARMS}
     kept = {arm: [b / a for a, b in zip(*both, strict=True)] for arm, both in slopes.items()}
     return every(above([0.5], kept["dot"]), above(kept["scaled_dot"], [0.7]), above([1.4], kept["scaled_dot"]))
 
 
 CLAIM = Claim(
     "scaling",
-    ("000",),
+    {
+        "000": Words(
+            "The larger D_Q is (the wider both vectors), the more the gradient vanishes.",
+            "D_Q 가 클수록 (두 벡터 차원이 클 수록)gradient vanishing 문제가 발생",
+        ),
+    },
     Words("Why divide by √d", "왜 √d로 나누는가"),
     Words(
         "Dot products of wide vectors are large, so their softmax looks at one place alone and passes on hardly any "
@@ -76,13 +71,15 @@ CLAIM = Claim(
             "gradient",
             Words("gradient at the scores", "점수에 대한 기울기"),
             "width",
-            Words("log₂ of the width", "폭의 log₂"),
+            Words("width", "폭"),
+            log=True,
         ),
         Chart(
             "entropy",
             Words("entropy, % of the largest", "엔트로피, 최댓값의 %"),
             "width",
-            Words("log₂ of the width", "폭의 log₂"),
+            Words("width", "폭"),
+            log=True,
         ),
     ),
     measure,

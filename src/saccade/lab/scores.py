@@ -69,7 +69,20 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "scores",
-    ("001", "003"),
+    {
+        "000": Words(
+            "All similarities are computed at once by a matrix multiplication, which is efficient.",
+            "matrix multiplication을 통해서 모든 similarities 한번에 계산할 수 있어서 효율적.",
+        ),
+        "001": Words(
+            "There are various attention scoring functions.",
+            "attention scoring function은 다양하다.",
+        ),
+        "003": Words(
+            "Its table has five: dot product, learnable weighted, additive, concatenation, scaled dot product.",
+            "Attention Score Function",
+        ),
+    },
     Words("Seven score functions", "일곱 가지 점수 함수"),
     Words(
         "Attention can compare query and key in many ways (dot, scaled, general, additive, concat, by angle, by place "
@@ -84,8 +97,8 @@ CLAIM = Claim(
         "같다. 시간과 메모리는 층 하나의 것이다. 코사인은 −1과 1 사이에 있고 여기서는 배울 배율이 없어 한 곳만 볼 수 없다.",
     ),
     Words(
-        "With every score every seed is above every seed without attention.",
-        "모든 점수 함수에서 모든 시드가 어텐션이 없는 모든 시드보다 높다.",
+        "With every score every seed is above every seed without attention. Time and memory are shown, not judged.",
+        "모든 점수 함수에서 모든 시드가 어텐션이 없는 모든 시드보다 높다. 시간과 메모리는 보여 주기만 한다.",
     ),
     7,
     (

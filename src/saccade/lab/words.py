@@ -4,6 +4,8 @@ from saccade.lab.claim import Verdict, Words
 
 LANGUAGES = ("en", "ko")
 CELLS, WAYS = ("rnn", "gru", "lstm"), {"one direction": "한 방향", "two directions": "두 방향"}
+NORMS = {"batch norm": "배치 정규화", "layer norm": "층 정규화"}
+TASKS, KINDS = ("copy", "reverse"), {"article": "관사", "letters": "글자"}
 ARMS = {  # that have a name in Korean
     "no attention": "어텐션 없음",
     "attention": "어텐션",
@@ -11,22 +13,29 @@ ARMS = {  # that have a name in Korean
     "none": "없음",
     "causal mask": "인과 마스크",
     "no mask": "마스크 없음",
-    "batch norm": "배치 정규화",
-    "layer norm": "층 정규화",
+    **NORMS,
+    **{f"{norm}, {rows} rows": f"{told}, {rows}줄" for norm, told in NORMS.items() for rows in (4, 16, 32)},
     "residual": "잔차 연결",
     "no residual": "잔차 연결 없음",
     "Bahdanau": "바다나우",
     "Luong": "루옹",
     "Luong, feeding": "루옹, 되먹임",
     "Transformer": "트랜스포머",
-    "article": "관사",
-    "letters": "글자",
+    **{f"{task}, {kind}": f"{task}, {told}" for task in TASKS for kind, told in KINDS.items()},
     "permuted": "뒤섞음",
+    "permuted, with positions": "뒤섞음, 위치 있음",
     "learned": "배운 위치",
     "sinusoidal": "사인파",
     "rotary": "회전",
     "answer": "답",
     **{f"{cell}, {way}": f"{cell}, {told}" for cell in CELLS for way, told in WAYS.items()},
+}
+NOTES = {
+    "000": Words("“Lecture 13. Attention” (EECS 498-007)", "「Lecture 13. Attention」(EECS 498-007)"),
+    "001": Words("“Attention”, with BiRNN and LSTM", "「Attention」(BiRNN, LSTM)"),
+    "002": Words("“Attention_Namtaek” (2021)", "「Attention_Namtaek」(2021)"),
+    "003": Words("“Attention Mechanism” (Text Analytics, 2024)", "「Attention Mechanism」(Text Analytics, 2024)"),
+    "004": Words("“Attention”, from dictionaries to translation", "「Attention」(사전에서 번역까지)"),
 }
 TOLD = {
     "claim": Words("The claim", "주장"),
@@ -35,7 +44,8 @@ TOLD = {
     "verdict": Words("The verdict", "판정"),
     "rule": Words("The rule, decided before", "미리 정한 규칙"),
     "again": Words("To run it again", "다시 해 보기"),
-    "notes": Words("Lecture notes", "강의 노트"),
+    "notes": Words("What the lecture notes say", "강의 노트의 말"),
+    "files": Words("Figures, and a notebook to change", "수치와, 바꾸어 볼 수 있는 노트북"),
     "range": Words(
         "Points are means over the seeds; bands, and what stands in brackets, reach from the lowest to the highest.",
         "점은 시드의 평균이고, 띠와 괄호는 가장 낮은 값에서 가장 높은 값까지다.",
@@ -54,6 +64,10 @@ TOLD = {
         "minutes for each, quality in BLEU (of spelt words: symbols right, %).",
         "여기서는 {}의 쌍이 내장 과제를 대신한다. 그런 쌍에 맞는 기본 크기의 모형, 모형마다 같은 시간, 품질은 BLEU(철자로 쓴 단어는 "
         "맞은 기호, %).",
+    ),
+    "little": Words(
+        "No model got beyond {:.1f}: give them more --minutes before you believe the verdict.",
+        "어느 모형도 {:.1f}을 넘지 못했다. 판정을 믿기 전에 --minutes를 늘려야 한다.",
     ),
     "quality": Words("quality", "품질"),
     "live": Words("Watch it", "직접 보기"),
