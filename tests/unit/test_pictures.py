@@ -373,8 +373,78 @@ class TestAlbums:
         )
         for part, name in (("train", "one.jpg"), ("dev", "two.jpg"), ("test", "three.jpg")):
             (folder / f"Flickr_8k.{part}Images.txt").write_bytes(name.encode() + b"\n\xff.jpg\n")
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert [s.split(table)[1] for s in skipped] == [":5: is in no part, but others are: gone.jpg"]
+        assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])  # what is in no part is said once
+
+    def test_parts_by_other_names_and_those_that_nobody_knows(self, folder):
+        rows = "one.jpg,a cat,Training\ntwo.jpg,a dog,validation\nthree.png,a bird,fold3\none.jpg,again,\n"
+        (folder / "captions.csv").write_text(f"image,caption,split\n{rows}")
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert [s.split("captions.csv:")[1] for s in skipped] == [
+            "4: unknown part 'fold3': three.png",
+            "5: is in no part, but others are: one.jpg",
+        ]
+        assert self.pairs(folder, "dev") == ([("two.jpg", "a dog")], [])
+        (folder / "captions.csv").write_text("image,caption,split\none.jpg,a cat,1\ntwo.jpg,a dog,2\n")
+        with pytest.raises(ValueError, match=r"no captions found; the first problem: .*csv:2: unknown part '1'"):
+            self.pairs(folder)
+
+    def test_a_comma_that_nobody_quoted_does_not_cut_the_caption(self, folder):
+        rows = 'one.jpg,a cat, asleep\ntwo.jpg,"a dog, awake"\nthree.png,a bird,\n'
+        (folder / "captions.csv").write_text(f"image,caption\n{rows}")
+        found, skipped = self.pairs(folder)
+        assert found == [("two.jpg", "a dog, awake"), ("three.png", "a bird")]
+        assert [s.split("captions.csv:")[1] for s in skipped] == ["2: expected 2 columns, found 3"]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("labels.csv", "image,caption\none.jpg,a cat\ntwo.jpg,a dog\n"),
+            ("results.token", "one.jpg#0\ta cat\ntwo.jpg#3\ta dog\n"),
+            ("mine.jsonl", '{"image": "one.jpg", "caption": "a cat"}\n{"file_name": "two.jpg", "text": "a dog"}\n'),
+        ],
+    )
+    def test_a_file_beside_the_pictures_may_have_any_name(self, folder, name, content):
+        (folder / name).write_text(content)
+        assert Source([str(folder / name)]).pictures
+        assert self.pairs(folder / name) == ([("one.jpg", "a cat"), ("two.jpg", "a dog")], [])
+        (folder / name).write_text(content.replace(".jpg", ""))
+        assert not Album.is_one(folder / name)  # a name must look like one, or it is text
+
+    def test_a_file_of_pictures_that_are_gone_is_not_taken_for_text(self, tmp_path):
+        (tmp_path / "pairs.tsv").write_text("gone.jpg\ta cat\nlost.png\ta dog\n")
+        with pytest.raises(ValueError, match=r"no captions found; .*pairs.tsv:1: no such picture: gone.jpg"):
+            gather(Source([str(tmp_path / "pairs.tsv")]), None)
+
+    def test_a_list_of_captions_is_several(self, folder):
+        lines = [{"image": "one.jpg", "captions": ["a cat", "a small cat", 7]}, {"image": "two.jpg"}]
+        (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat"), ("one.jpg", "a small cat")]
+        assert [s.split("jsonl:")[1] for s in skipped] == [
+            f"{i}: expected text under 'image' and 'caption'" for i in (1, 2)
+        ]
+
+    def test_flickr8k_as_it_is_unpacked(self, folder):
+        (folder / "text").mkdir()
+        (folder / "text" / "Flickr8k.token.txt").write_text("one.jpg#0\ta cat\ntwo.jpg#0\ta dog\n")
+        (folder / "text" / "Flickr_8k.trainImages.txt").write_text("one.jpg\n")
+        (folder / "text" / "Flickr_8k.devImages.txt").write_text("two.jpg\n")
         assert self.pairs(folder) == ([("one.jpg", "a cat")], [])
-        assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])
+        assert self.pairs(folder, "dev") == ([("two.jpg", "a dog")], [])
+
+    def test_names_from_another_system(self, folder):
+        (folder / "captions.tsv").write_text("ONE.JPG\ta cat\nimages\\two.jpg\ta dog\n")
+        assert self.pairs(folder) == ([("one.jpg", "a cat"), ("two.jpg", "a dog")], [])
+
+    def test_a_skipped_record_names_its_own_file(self, folder):
+        for part in ("train", "val"):
+            told = {"images": [{"id": 0, "file_name": "one.jpg"}], "annotations": [{"image_id": 0, "caption": "a"}, {}]}
+            (folder / f"captions_{part}.json").write_text(json.dumps(told))
+        assert "captions_val.json:2: expected" in self.pairs(folder, "dev")[1][0]
 
     @pytest.mark.parametrize(
         "content",
@@ -395,7 +465,7 @@ class TestAlbums:
         (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
         found, skipped = self.pairs(folder)
         assert found == [("one.jpg", "a cat")]
-        assert skipped[0].endswith(":2: expected text under 'split'")
+        assert skipped[0].endswith(":2: is in no part, but others are: two.jpg")
 
     def test_names_that_no_file_can_have(self, folder):
         (folder / "captions.tsv").write_text(f"one.jpg\ta cat\nx\0y.png\ta\n{'n' * 5000}\tb\n")

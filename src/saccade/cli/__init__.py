@@ -51,7 +51,8 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAIRS | SRC TGT | TASK", help="A file of pairs, two parallel files, or a built-in task."
+            metavar="PAIRS | SRC TGT | PICTURES | TASK",
+            help="A file of pairs, two parallel files, a folder of pictures with captions, or a built-in task.",
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="RUN", help="Folder for the run.")] = None,
@@ -85,7 +86,7 @@ def train(
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
     device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,
 ) -> None:
-    """Train a model on pairs."""
+    """Train a model on pairs, of texts or of pictures and what is said of them."""
     with plainly():
         from saccade.cli.training import collect, train_command
 
@@ -156,7 +157,10 @@ def _part(name: str) -> str:
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
     test: Annotated[
-        list[str], typer.Argument(metavar="TEST | SRC REF", help="Pairs, two parallel files, or a task's test part.")
+        list[str],
+        typer.Argument(
+            metavar="TEST | SRC REF", help="Pairs, two parallel files, pictures with captions, or a task's test part."
+        ),
     ],
     beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
     length_penalty: LengthPenalty = None,

@@ -59,7 +59,7 @@ def stream_pairs(
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
     any_pair, first = False, None
     for line, sides in rows:
-        why = sides if isinstance(sides, str) else _problem(sides)
+        why = sides if isinstance(sides, str) else problem(sides)
         if why is None:
             any_pair = True
             yield Pair(sides[0].strip(), sides[1].strip())
@@ -79,12 +79,17 @@ BARS = " ||| "  # between source and target, as aligners of words write them
 def stream_rows(path: Path, names: tuple[str, ...] | None = None) -> Iterator[Row]:
     """Line numbers of one file, with the two sides, or the columns of these names, or with why there are none."""
     for line, sides in _rows(path, None, names):
-        why = sides if isinstance(sides, str) else _problem(sides)
+        why = sides if isinstance(sides, str) else problem(sides)
         yield line, sides if why is None else why
 
 
+def stream_records(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Line numbers of a file of JSON Lines, each with its record, or with why there is none."""
+    return _parsed(_lines(path))
+
+
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file; those that are not UTF-8 carry a mark that `_problem` finds."""
+    """The lines of a file; those that are not UTF-8 carry a mark that `problem` finds."""
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
@@ -106,8 +111,9 @@ def _lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: {error.strerror}") from None
 
 
-def _problem(sides: Sequence[str]) -> str | None:
-    for name, text in zip(("source", "target"), sides, strict=False):  # what else there is may be anything
+def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target")) -> str | None:
+    """Why two texts are no pair, if so."""
+    for name, text in zip(names, sides, strict=False):  # what else there is may be anything
         if not text.strip():
             return f"empty {name}"
         if any("\ud800" <= c <= "\udfff" for c in text):
@@ -171,7 +177,7 @@ def _columns(
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
     wanted: tuple[int, ...] = columns or (1, 2)
-    fixed, begun = columns is None, False
+    fixed, begun, width = columns is None, False, None
     for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue  # an empty line separates nothing
@@ -185,12 +191,14 @@ def _columns(
                         f"{path}:{line}: no column is named '{missing[0]}' (there are: {', '.join(names)})"
                     )
                 wanted = tuple(names.index(lang.lower()) + 1 for lang in langs)
-                fixed = False
+                fixed, width = False, len(row)
                 continue
             if len(names) >= max(wanted) and tuple(names[i - 1] for i in wanted) in _headers():
                 continue
         if len(row) < max(wanted) or (fixed and len(row) != 2):
             yield line, f"expected {max(wanted)} columns, found {len(row)}"
+        elif width is not None and any(cell.strip() for cell in row[width:]):  # a comma that nobody quoted
+            yield line, f"expected {width} columns, found {len(row)}"
         else:
             yield line, tuple(row[i - 1] for i in wanted)
 
@@ -229,7 +237,7 @@ def _records(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, Sequence[s
         yield first + 1, row
 
 
-def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+def _parsed(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -238,12 +246,15 @@ def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator
         except (ValueError, RecursionError):
             yield number, "not JSON"
             continue
-        yield number, _record(record, langs)
+        yield number, record if isinstance(record, dict) else "expected a JSON object"
 
 
-def _record(record: object, langs: tuple[str, ...] | None) -> Sequence[str] | str:
-    if not isinstance(record, dict):
-        return "expected a JSON object"
+def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+    for number, record in _parsed(lines):
+        yield number, record if isinstance(record, str) else _record(record, langs)
+
+
+def _record(record: dict[str, Any], langs: tuple[str, ...] | None) -> Sequence[str] | str:
     wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
     sides = [next((record[k] for k in keys if k in record), None) for keys in wanted]
     for keys, side in zip(wanted, sides, strict=True):
