@@ -47,7 +47,7 @@ def train_command(
         material = load_material(run.config.data.model_dump(), say)
     else:
         if not asked.get("data", {}).get("train"):
-            raise UsageError(f"nothing to train on: give a file of pairs, a folder of pictures, or one of {', '.join(TASKS)}")
+            raise UsageError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
         if output is None:
             raise UsageError("-o RUN: where should the run go?")
         run, material = start(output, asked, preset=preset, init=init, force=force, say=say)

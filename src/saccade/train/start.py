@@ -116,7 +116,7 @@ def _replace(output: Path, config: RunConfig, source: Tokeniser | Frame, target:
 def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
     """The pairs that a [data] section names; what was left out is said."""
     if not data.get("train"):
-        raise ValueError(f"nothing to train on: give a file of pairs, a folder of pictures, or one of {', '.join(TASKS)}")
+        raise ValueError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
 
     def source(part: str) -> Source:
         return Source(data[part], part, data.get("columns"), data.get("langs"), data.get("strict", False))
