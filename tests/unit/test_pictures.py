@@ -116,6 +116,32 @@ class TestOpening:
         with pytest.raises(ValueError, match="40×30 pixels, more than 1,000"):
             open_picture(large)
 
+    def test_a_bomb_that_pillow_itself_refuses_is_told_in_our_words(self, monkeypatch):
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+        monkeypatch.setattr(room, "MOST_PIXELS", 100)
+        with pytest.raises(room.TooLargeError, match=r"^the picture: 1200 pixels, more than 100$") as told:
+            open_picture(saved_bytes(gradient()))
+        assert told.value.pixels == 1200
+
+    def test_a_large_photograph_is_decoded_no_larger_than_its_frame_needs(self, tmp_path):
+        path = saved(tmp_path / "a.jpg", gradient(1600, 1200))
+        small = open_picture(path, side=64)
+        assert small.size == (200, 150)
+        assert open_picture(path, side=1000).size == (1600, 1200)
+        frame = Frame(32, 32)
+        whole, part = (frame.fit(p) for p in (open_picture(path), open_picture(path, side=frame.side)))
+        assert whole.size == part.size
+        assert np.abs(whole.pixels.astype(int) - part.pixels.astype(int)).max() <= 3
+
+    @pytest.mark.parametrize(("turned", "size"), [(1, (40, 30)), (3, (40, 30)), (6, (30, 40)), (8, (30, 40))])
+    def test_the_size_is_known_without_decoding(self, tmp_path, monkeypatch, turned, size):
+        exif = Image.Exif()
+        exif[0x0112] = turned
+        path = saved(tmp_path / "a.jpg", gradient(40, 30), exif=exif)
+        assert open_picture(path).size == size
+        monkeypatch.setattr(Image.Image, "load", lambda _: pytest.fail("decoded"))
+        assert room.size_of(path) == size
+
     def test_no_file(self, tmp_path):
         with pytest.raises(ValueError, match=r"gone\.png: No such file"):
             open_picture(tmp_path / "gone.png")

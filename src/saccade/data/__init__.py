@@ -12,7 +12,7 @@ from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
 from saccade.data.pictures import Fitted, Frame, Pictures
 from saccade.data.readers import read_pairs, stream_pairs
-from saccade.data.tasks import TASKS, PictureTask, Task, load_source
+from saccade.data.tasks import TASKS, PictureTask, Task, load_source, measure
 from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "choose_tokenisers",
     "gather",
     "load_source",
+    "measure",
     "numbered",
     "read_pairs",
     "readable",

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from saccade.data.captions import Album
@@ -120,12 +121,16 @@ class Material:
 
 def readable(corpus: Corpus, frame: Frame) -> tuple[Corpus, Pictures]:
     """Pairs whose pictures can be read, these pictures, and why others were left out."""
-    pictures, broken = load_pictures((p.source for p in corpus.pairs), frame, load_source, source_key)
+    pictures, broken = _load(corpus.pairs, frame)
     left_out = [
         Skipped(file, 0, why.removeprefix(f"{file}: ")) for file, why in broken.items()
     ]  # alike, counted as one
     kept = [p for p in corpus.pairs if p.source not in broken]
     return Corpus(kept, [*corpus.skipped, *left_out]), pictures
+
+
+def _load(pairs: Sequence[Pair], frame: Frame) -> tuple[Pictures, dict[str, str]]:
+    return load_pictures((p.source for p in pairs), frame, partial(load_source, side=frame.side), source_key)
 
 
 def numbered(
@@ -135,7 +140,7 @@ def numbered(
     if not isinstance(source, Frame):
         return Examples.of(tokenise(pairs, source, target))
     if pictures is None:
-        pictures, _ = load_pictures((p.source for p in pairs), source, load_source, source_key)
+        pictures, _ = _load(pairs, source)
     seen = [p for p in pairs if p.source in pictures.places]
     texts = target.encode_all([p.target for p in seen])
     places = ([pictures.places[p.source]] for p in seen)

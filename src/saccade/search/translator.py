@@ -221,7 +221,7 @@ class Translator:
                 return _Source(text, [], (), (), False)
             fitted = self.pictures.get(text) if self.pictures is not None else None
             try:
-                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
+                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
             except ValueError as error:
                 return _Source(text, [], (), (), False, wrong=str(error))
         if not text.strip():

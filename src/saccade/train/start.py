@@ -19,7 +19,7 @@ from saccade.data import (
     Tokeniser,
     choose_tokenisers,
     gather,
-    load_source,
+    measure,
     tokenise,
 )
 from saccade.data.backbones import load_backbone
@@ -252,11 +252,9 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     shapes, wrong = [], ""
     for source in few[:: max(1, len(few) // MEASURED)]:
         try:
-            picture = load_source(source)
+            shapes.append(measure(source)[::-1])
         except ValueError as error:
-            wrong = str(error)
-            continue  # it will be left out, and said to be
-        shapes.append((picture.height, picture.width))
+            wrong = str(error)  # it will be left out, and said to be
     if not shapes:
         raise ValueError(f"no picture can be read: {wrong}")
     height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
