@@ -75,7 +75,14 @@ class TestOpening:
     def test_an_animation_shows_its_first_frame(self, tmp_path):
         frames = [Image.new("RGB", (8, 8), c) for c in ("red", "blue")]
         path = saved(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
-        assert np.asarray(open_picture(path))[0, 0].tolist() == [255, 0, 0]
+        with pytest.warns(UserWarning, match=r"a\.gif: has several frames, of which the first is read"):
+            assert np.asarray(open_picture(path))[0, 0].tolist() == [255, 0, 0]
+        shutil.copy(path, tmp_path / "b.gif")
+        with pytest.warns(UserWarning, match="several frames") as told:
+            load_pictures([str(path), str(tmp_path / "b.gif")], Frame(8, 8), open_picture, file_key)
+        assert [str(w.message).split("/")[-1] for w in told] == [
+            "a.gif: has several frames, of which the first is read (and 1 more)"
+        ]
 
     def test_what_is_transparent_is_white(self, tmp_path):
         path = saved(tmp_path / "a.png", Image.new("RGBA", (4, 4), (0, 0, 0, 0)))
@@ -211,6 +218,13 @@ class TestCache:
         assert list(found.places) == [good]
         assert list(broken) == [str(tmp_path / "b.png")]
 
+    def test_who_watches_sees_it_come(self, tmp_path):
+        paths = [str(saved(tmp_path / f"{i}.png", gradient(30 + i))) for i in range(room.AT_ONCE + 3)]
+        seen = []
+        for _ in range(2):  # from the cache there is nothing to see
+            load_pictures(paths, Frame(8, 8), open_picture, file_key, lambda done, total: seen.append((done, total)))
+        assert seen == [(0, 35), (32, 35), (35, 35)]
+
     def test_a_crash_leaves_nothing_half_made(self, tmp_path):
         def load(_source):
             raise KeyboardInterrupt
@@ -309,6 +323,15 @@ class TestAlbums:
         train, dev = ({p.source for p in part} for part in (material.sample, material.dev))
         assert train.isdisjoint(dev)
         assert len(train | dev) == 40
+
+    def test_a_folder_that_was_moved_holds_the_same_pictures_back(self, folder):
+        for i in range(40):
+            gradient(20 + i).save(folder / f"{i}.png")
+        (folder / "captions.tsv").write_text("".join(f"{i}.png\tcaption {i}\n" for i in range(40)))
+        moved = shutil.copytree(folder, folder.parent / "elsewhere" / "moved")
+        found = [gather(Source([str(there)]), None) for there in (folder, moved)]
+        assert found[0].dev != found[1].dev  # by their paths
+        assert [[p.target for p in m.dev] for m in found] == [[p.target for p in found[0].dev]] * 2
 
     def test_the_same_pictures_elsewhere_are_not_decoded_again(self, folder):
         (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\n")

@@ -10,7 +10,7 @@ from saccade.data.choose import Choice, choose_tokenisers
 from saccade.data.corpus import Material, Source, gather, numbered, readable
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
-from saccade.data.pictures import Fitted, Frame, Pictures
+from saccade.data.pictures import Fitted, Frame, Pictures, Watch, unwatched
 from saccade.data.readers import read_pairs, stream_pairs
 from saccade.data.tasks import TASKS, PictureTask, Task, load_source, measure
 from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
@@ -36,6 +36,7 @@ __all__ = [
     "Source",
     "Task",
     "Tokeniser",
+    "Watch",
     "batches",
     "cached",
     "choose_tokenisers",
@@ -48,4 +49,5 @@ __all__ = [
     "split",
     "stream_pairs",
     "tokenise",
+    "unwatched",
 ]

@@ -109,7 +109,11 @@ def open_picture(source: str | Path | bytes, most: int | None = None, side: int 
     with _opened(source, most) as picture:
         if side is not None:
             picture.draft(None, (side, side))
-        return _rgb(_upright(picture), picture.format)
+        several = picture.format != "MPO" and getattr(picture, "is_animated", False)  # cameras hide previews in those
+        found = _rgb(_upright(picture), picture.format)
+    if several:
+        warnings.warn(f"{_name(source)}: has several frames, of which the first is read", stacklevel=2)
+    return found
 
 
 def size_of(source: str | Path | bytes) -> tuple[int, int]:
@@ -123,7 +127,7 @@ def size_of(source: str | Path | bytes) -> tuple[int, int]:
 def _opened(source: str | Path | bytes, most: int | None = None) -> Iterator[Image.Image]:
     """A picture whose header was read and found to be in order; what goes wrong with it then is told in one line."""
     most = MOST_PIXELS if most is None else most
-    name = "the picture" if isinstance(source, bytes) else str(source)
+    name = _name(source)
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
         with warnings.catch_warnings():
@@ -142,6 +146,10 @@ def _opened(source: str | Path | bytes, most: int | None = None) -> Iterator[Ima
         raise
     except Exception as error:
         raise ValueError(f"{name}: cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _name(source: str | Path | bytes) -> str:
+    return "the picture" if isinstance(source, bytes) else str(source)
 
 
 def _upright(picture: Image.Image) -> Image.Image:
@@ -199,10 +207,15 @@ class Pictures:
 
 
 Loader = Callable[[str], Image.Image]
+Watch = Callable[[int, int], None]  # is told how many are done, and of how many
+
+
+def unwatched(_done: int, _all: int) -> None:
+    """Nobody wants to know."""
 
 
 def load_pictures(
-    sources: Iterable[str], frame: Frame, load: Loader, key: Callable[[str], bytes]
+    sources: Iterable[str], frame: Frame, load: Loader, key: Callable[[str], bytes], watch: Watch = unwatched
 ) -> tuple[Pictures, dict[str, str]]:
     """Every source in the frame, from the cache or decoded into it, and what was wrong with those that are left out.
 
@@ -213,7 +226,7 @@ def load_pictures(
     for source in wanted:
         hashed.update(hashlib.sha256(key(source)).digest())
     folder = cache_folder() / f"pictures-{hashed.hexdigest()[:32]}"
-    make_once(folder, lambda beside: _decode(wanted, frame, load, beside))
+    make_once(folder, lambda beside: _decode(wanted, frame, load, beside, watch))
     try:
         broken = {wanted[int(i)]: why for i, why in json.loads((folder / "broken.json").read_text("utf-8")).items()}
         pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
@@ -224,24 +237,32 @@ def load_pictures(
     return Pictures(pixels, sizes, places, features), {s: f"{s}: {why}" for s, why in broken.items()}
 
 
-def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path) -> None:
+def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path, watch: Watch) -> None:
     sizes: list[tuple[int, int]] = []
     broken: dict[int, str] = {}  # by their places: the same pictures may have other names tomorrow
+    warned: list[str] = []
     shape: tuple[int, ...] = (0, 0, 0)  # of one picture's features
     with (folder / "pixels").open("wb") as pixels, (folder / "features").open("wb") as features:
         for start in range(0, len(sources), AT_ONCE):
+            watch(start, len(sources))
             loaded: list[Image.Image] = []
-            for i, source in enumerate(sources[start : start + AT_ONCE], start):
-                try:
-                    loaded.append(load(source))
-                except ValueError as error:
-                    broken[i] = str(error).removeprefix(f"{source}: ")
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                for i, source in enumerate(sources[start : start + AT_ONCE], start):
+                    try:
+                        loaded.append(load(source))
+                    except ValueError as error:
+                        broken[i] = str(error).removeprefix(f"{source}: ")
+            warned += [str(w.message) for w in told]
             for fitted in frame.fit_all(loaded) if loaded else []:
                 pixels.write(fitted.pixels.tobytes())
                 sizes.append(fitted.size)
                 if fitted.features is not None:
                     features.write(fitted.features.tobytes())
                     shape = fitted.features.shape
+    watch(len(sources), len(sources))
+    if warned:  # once for all of them
+        warnings.warn(warned[0] + (f" (and {len(warned) - 1:,} more)" if len(warned) > 1 else ""), stacklevel=2)
     _keep(folder / "pixels", np.uint8, (len(sizes), frame.height, frame.width, 3))
     if frame.backbone is None:
         (folder / "features").unlink()
