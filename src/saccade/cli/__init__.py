@@ -321,12 +321,21 @@ def caption(
     run: RunFolder,
     pictures: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="Pictures to describe.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--input", metavar="FOLDER", help="All pictures of a folder, by their names.")
+        Path | None,
+        typer.Option(
+            "--input", metavar="FOLDER", help="All pictures of a folder: in the order of its captions, then by name."
+        ),
     ] = None,
     output: Output = None,
     beam: Beam = None,
     nbest: NBest = 1,
     as_json: Json = False,
+    names: Annotated[
+        bool | None,
+        typer.Option(
+            "--names/--no-names", help="Before each caption its picture and a tab.", show_default="names for a folder"
+        ),
+    ] = None,
     show: Show = False,
     occlude: Occlude = False,
     inside: Inside = False,
@@ -350,7 +359,7 @@ def caption(
         if sample and beam is not None:
             raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
         options = Options(beam or 5, nbest, length_penalty, 0.0, sample, temperature, top_k, top_p, seed)
-        views = Views(as_json, False, show, save, occlude, inside, view)
+        views = Views(as_json, False, show, save, occlude, inside, view, names)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 

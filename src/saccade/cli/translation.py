@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TextIO
 
 from saccade.cli.seeing import SEVERAL, save_all
-from saccade.cli.words import check_place, say
-from saccade.data import UNKNOWN
+from saccade.cli.words import Meter, check_place, say
+from saccade.data import UNKNOWN, Watch, unwatched
 from saccade.data.captions import PICTURES, Album, pictures_in
 from saccade.errors import UsageError
-from saccade.search import Options, Translator, occlude
+from saccade.search import AT_ONCE, Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.prediction import VIEWED, check_ending
 from saccade.see.terminal import printable
@@ -71,11 +71,16 @@ def caption_command(
         sources = _listed(folder)
         if not sources:
             raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
+        views.named = views.named is not False
+        views.under = folder.absolute()
     _check(sources, None, options, force, views)
     translator = load(*runs)
     if not translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads text: saccade translate {runs[0]} TEXT")
-    _write(translator, _several(sources), output, options, prefix, force, views)
+    alone = output is None and sys.stdout.isatty()  # who sees the lines come needs no meter
+    _write(
+        translator, _several(sources, unwatched if alone else Meter("pictures")), output, options, prefix, force, views
+    )
 
 
 def _is_picture(text: str) -> bool:
@@ -94,9 +99,11 @@ def _listed(folder: Path) -> list[str]:
     return list(dict.fromkeys([*parts, *map(str, pictures_in(folder))]))
 
 
-def _several(sources: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(sources), CHUNK):
-        yield sources[start : start + CHUNK]
+def _several(sources: list[str], watch: Watch) -> Iterator[list[str]]:
+    for start in range(0, len(sources), AT_ONCE):
+        watch(start, len(sources))
+        yield sources[start : start + AT_ONCE]
+    watch(len(sources), len(sources))
 
 
 def _write(
@@ -125,16 +132,14 @@ def _write(
             for prediction in found:
                 number += 1
                 broken += bool(prediction.wrong)
-                if force is not None and not views.json and not prediction.wrong:
-                    print(f"{prediction.score:.4f}", end="\t", file=out)
-                views.print(prediction, number, options.nbest, out)
+                views.print(prediction, number, options.nbest, out, scored=force is not None)
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
     if views.save is not None and kept:
         save_all(kept, views.save, views.view)
     if broken:
-        raise ValueError(f"{broken} of {number} pictures could not be read; their lines are empty")
+        raise ValueError(f"{broken} of {number} pictures could not be read; their lines have no caption")
     return number
 
 
@@ -174,6 +179,7 @@ class Views:
         occlude: bool = False,
         inside: bool = False,
         view: str | None = None,
+        named: bool | None = None,
     ) -> None:
         if view is not None and not show and (save is None or save.suffix.lower() not in VIEWED):
             raise UsageError(f"--view: is for --show, and for --save FILE with {' '.join(VIEWED)}")
@@ -191,19 +197,29 @@ class Views:
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
         self.view = view
+        self.named, self.under = named, Path.cwd()  # whether a picture's name stands before its caption, and from where
         self.look = as_json or alignments or show or occlude or save is not None
 
-    def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
+    def name(self, prediction: Prediction) -> str | None:
+        """Which picture is meant, as a file of captions would say it, if it is to be said."""
+        source = Path(prediction.source)
+        told = source.relative_to(self.under) if source.is_relative_to(self.under) else source
+        return printable(str(told)) if self.named else None
+
+    def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO, scored: bool = False) -> None:
+        name = self.name(prediction)
+        before = "" if name is None else f"{name}\t"
+        before += f"{prediction.score:.4f}\t" if scored and not prediction.wrong else ""
         if self.json:
             print(json.dumps(prediction.record(), ensure_ascii=False), file=out)
         elif nbest > 1:
             for other in (prediction, *prediction.alternatives):
                 score = "" if other.wrong else f"{other.score:.4f}"
-                print(f"{number}\t{score}\t{_line(other.text)}", file=out)
+                print(f"{name or number}\t{score}\t{_line(other.text)}", file=out)
         elif self.alignments:
-            print(f"{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
+            print(f"{before}{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
         else:
-            print(_line(prediction.text), file=out)
+            print(f"{before}{_line(prediction.text)}", file=out)
         if self.show:
             colour = out.isatty() and "NO_COLOR" not in os.environ
             width = shutil.get_terminal_size((100, 24)).columns
@@ -232,7 +248,9 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
         return
     stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
     chunk: list[str] = []
-    for raw in stream:
+    for number, raw in enumerate(stream):
+        if not number and b"\0" in raw[:8192]:
+            raise ValueError(f"{file}: is no text but a picture or something else; expected a text a line, in UTF-8")
         chunk.append(raw.decode("utf-8", "replace").rstrip("\n").removesuffix("\r"))
         if len(chunk) == CHUNK:
             yield chunk
