@@ -191,7 +191,7 @@ def test_a_model_of_text_does_not_read_pictures(album, tmp_path):
     assert "red-0-0.png: is a picture, but" in ran.stderr
     ran = run("translate", path, "--input", album / "red-0-0.png")
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert "red-0-0.png: is no text but a picture" in ran.stderr
+    assert "red-0-0.png: is a binary file, expected text" in ran.stderr
 
 
 def test_a_run_of_pictures_resumes(trained, album):

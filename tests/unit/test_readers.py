@@ -73,6 +73,7 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         (b"", "is empty"),
         (b"  \n\n", "is empty"),
         (b"\x00\x01\x02", "is a binary file"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR a\tb\n", "is a binary file"),  # its first line is only a name
         (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),
         (b"a\t\nb\t\n", "no pairs found; the first problem: .*:1: empty target"),
         (b"\x1f\x8bbroken", "broken gzip file"),

@@ -1,5 +1,6 @@
 """What `saccade translate` does once torch may be loaded."""
 
+import io
 import json
 import math
 import os
@@ -8,12 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
 from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import Meter, check_place, say
 from saccade.data import UNKNOWN, Watch, unwatched
 from saccade.data.captions import PICTURES, Album, pictures_in
+from saccade.data.readers import check_text
 from saccade.errors import UsageError
 from saccade.search import AT_ONCE, Options, Translator, occlude
 from saccade.see import Prediction
@@ -246,11 +248,10 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
     if file is None:
         yield texts
         return
-    stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    stream = cast(io.BufferedReader, sys.stdin.buffer) if str(file) == "-" else file.open("rb")
     chunk: list[str] = []
-    for number, raw in enumerate(stream):
-        if not number and b"\0" in raw[:8192]:
-            raise ValueError(f"{file}: is no text but a picture or something else; expected a text a line, in UTF-8")
+    check_text(stream, file)
+    for raw in stream:
         chunk.append(raw.decode("utf-8", "replace").rstrip("\n").removesuffix("\r"))
         if len(chunk) == CHUNK:
             yield chunk

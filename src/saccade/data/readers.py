@@ -19,6 +19,8 @@ from xml.etree import ElementTree
 from saccade.data.pairs import Corpus, Pair, Skipped
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
+PEEKED = 8192  # bytes of the first line, in which a NUL is looked for
+SIGNATURE = 13  # bytes: those of GIF are the most
 MOST_LINES = 100  # of one record of a CSV file
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -95,10 +97,9 @@ def _lines(path: Path) -> Iterator[str]:
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
+            check_text(file, path)
             for number, line in enumerate(file):
                 if not number:
-                    if b"\x00" in line[:8192]:
-                        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
                     line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
                 yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="surrogateescape")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -109,6 +110,15 @@ def _lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: is a folder, expected a file") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
+
+
+def check_text(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
+    """No text has a NUL in its first line, and no picture lacks one in its signature and size; one further down is no
+    more than a bad line.
+    """
+    head = file.peek(PEEKED)[:PEEKED]
+    if b"\0" in head[:SIGNATURE] or b"\0" in head.partition(b"\n")[0]:
+        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
 
 
 def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target")) -> str | None:
