@@ -143,6 +143,8 @@ def test_a_file_of_captions_is_measured_on_like_its_folder(trained, album, tmp_p
     (album / "few.csv").write_text("image,caption\n" + "".join(line.replace("\t", ",") + "\n" for line in lines))
     ran = run("evaluate", trained, album / "few.csv", "--json")
     assert json.loads(ran.stdout)["counts"]["sources"] == 6, ran.stderr
+    assert "flatter" not in ran.stderr
+    assert "flatter" in run("evaluate", trained, album / "captions.tsv", "--json").stderr
 
 
 def test_evaluate_says_what_caption_metrics_say(trained, album):
@@ -152,6 +154,8 @@ def test_evaluate_says_what_caption_metrics_say(trained, album):
     for name in ("bleu1", "bleu4", "rouge_l", "cider"):
         assert record[name] > 50
     assert record["by_length"] == []
+    assert record["signatures"]["bleu4"] == "nrefs:1|case:lc|tok:words|punct:no|smooth:none"
+    assert record["signatures"]["cider"].endswith("|n:4|sigma:6|idf:these references")
 
 
 def test_info_says_that_it_reads_pictures(trained):

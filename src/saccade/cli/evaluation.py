@@ -155,9 +155,18 @@ def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:
         corpus, translator.pictures = readable(corpus, translator.source, Meter("pictures"))
     _say_skipped(corpus, test)
     parts = {test.part} if test.task else test.album.parts() if test.album else set()
-    if test.part not in parts and any(Run.open(r).config.data.train == place(test.paths) for r in runs):
+    if test.part not in parts and any(_files(Source(Run.open(r).config.data.train)) == _files(test) for r in runs):
         say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
     return corpus
+
+
+def _files(source: Source) -> list[str]:
+    """What a source is read from, whether its album was named by its folder or by the file in it."""
+    try:
+        album = source.album
+        return place(source.paths if album is None else [str(file) for file in album.listings])
+    except ValueError:  # its captions are gone
+        return place(source.paths)
 
 
 def _read(test: Source) -> Corpus:

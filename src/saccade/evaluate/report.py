@@ -13,6 +13,7 @@ from saccade.metrics import (
     bleu_of,
     bleu_parts,
     caption_scores,
+    caption_signatures,
     confusions,
     edits,
     interval,
@@ -121,7 +122,8 @@ def evaluate(
     scores = {**found.scores, **caption_scores([p.text for p in predictions], references)}
     if drawn:
         scores |= scene_scores(predictions)
-    return replace(found, scores=scores, by_length=[])
+    signatures = {**found.signatures, **caption_signatures(references)}
+    return replace(found, scores=scores, signatures=signatures, by_length=[])
 
 
 def references_of(pairs: Sequence[Pair]) -> tuple[list[str], list[list[str]]]:

@@ -125,7 +125,8 @@ class Translator:
         alone, kinds = not isinstance(texts, list), (str, Path) if self.reads_pictures else (str,)
         several: list[Any] = [texts] if not isinstance(texts, list) else [*texts]
         if not all(isinstance(t, kinds) for t in several):
-            raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
+            one, many = ("the path of a picture", "paths") if self.reads_pictures else ("a string", "strings")
+            raise ValueError(f"texts: {type(texts).__name__}, expected {one} or a list of {many}")
         found = self.translate([str(t) for t in several], chosen, look, prefix, inside)
         if alone and found[0].wrong:
             raise ValueError(found[0].wrong)
