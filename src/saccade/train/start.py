@@ -25,6 +25,7 @@ from saccade.data import (
     unwatched,
 )
 from saccade.data.backbones import EXTRA, LITE, load_backbone
+from saccade.data.cache import cache_folder
 from saccade.data.order import order
 from saccade.model import build
 from saccade.search import MOST_TOKENS
@@ -269,7 +270,8 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     share = share if picked or own else min(1.0, share)
     frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
     frame |= {n: asked[n] for n in frame if n in asked}
-    say(f"pictures: brought to {frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})")
+    size = f"{frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})"
+    say(f"pictures: brought to {size}, and kept so in {cache_folder()}")
     return {**picked, **frame}
 
 
