@@ -126,7 +126,7 @@ class TestOpening:
     def test_a_bomb_that_pillow_itself_refuses_is_told_in_our_words(self, monkeypatch):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
         monkeypatch.setattr(room, "MOST_PIXELS", 100)
-        with pytest.raises(room.TooLargeError, match=r"^the picture: 1200 pixels, more than 100$") as told:
+        with pytest.raises(room.TooLargeError, match=r"^the picture: 1,200 pixels, more than 100$") as told:
             open_picture(saved_bytes(gradient()))
         assert told.value.pixels == 1200
 

@@ -96,7 +96,7 @@ class TooLargeError(ValueError):
     """A picture of more pixels than one wants to decode."""
 
     def __init__(self, name: str, size: tuple[int, ...], most: int) -> None:
-        super().__init__(f"{name}: {'×'.join(map(str, size))} pixels, more than {most:,}")
+        super().__init__(f"{name}: {'×'.join(f'{n:,}' for n in size)} pixels, more than {most:,}")
         self.pixels = math.prod(size)
 
 
