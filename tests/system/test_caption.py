@@ -60,6 +60,8 @@ def trained(album, tmp_path_factory):
     assert " gone.png)" in ran.stderr
     assert "skipped 1 picture: is no picture" in ran.stderr
     assert "saccade caption" in ran.stderr
+    assert "are few to learn to see from" in ran.stderr
+    assert "alignment" not in ran.stderr  # of a picture there is none to show
     assert "stand nowhere in train" not in ran.stderr
     return path
 
