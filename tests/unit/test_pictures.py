@@ -425,6 +425,7 @@ class TestAlbums:
         found, skipped = self.pairs(folder)
         assert found == [("one.jpg", "a cat")]
         assert [s.split(table)[1] for s in skipped] == [":5: is in no part, but others are: gone.jpg"]
+        assert len(list(Album(folder).stream("train", strict=True))) == 2  # it was left out on purpose
         assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])  # what is in no part is said once
 
     def test_parts_by_other_names_and_those_that_nobody_knows(self, folder):

@@ -70,10 +70,12 @@ class Album:
             return True
         if not path.is_file():
             return False
+        with path.open("rb") as file:
+            start = file.read(10_000_000 if path.suffix.lower() == ".json" else 100_000)
         if path.suffix.lower() == ".json":
-            with path.open(encoding="utf-8", errors="replace") as file:
-                start = file.read(10_000_000)
-            return re.search(r'"images"\s*:\s*\[', start) is not None
+            return re.search(rb'"images"\s*:\s*\[', start) is not None
+        if not any(ending.encode() in start.lower() for ending in PICTURES):
+            return False  # and no more is read of what may be large, and of another kind
         try:
             first = list(itertools.islice(Album(path)._rows(), PEEKED))
         except ValueError:
@@ -88,8 +90,9 @@ class Album:
             if wanted not in (None, row.part or "train"):  # what is of no part is said with train
                 continue
             line, name, caption, own, why, file = row
-            why = why or ("is in no part, but others are" if wanted and own is None else None)
+            apart = wanted is not None and own is None and why is None
             picture = None if why else self._find(name)
+            why = why or ("is in no part, but others are" if apart else None)
             why = why or (None if picture else "no such picture" if name else "no picture named")
             why = why or problem((name, caption), ("name", "caption"))
             if why is None:
@@ -97,7 +100,7 @@ class Album:
                 yield Pair(str(picture), " ".join(caption.split()))
                 continue
             skipped = Skipped(str(file or self.listing), line, why, name)
-            if strict:
+            if strict and not apart:  # who made the parts left it out on purpose
                 raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
             first = first or skipped
             yield skipped
