@@ -96,7 +96,9 @@ def test_a_folder_with_a_broken_picture_goes_on(trained, album, tmp_path):
     for name in ("red-0-0.png", "blue-3-5.png"):
         (tmp_path / name).write_bytes((album / name).read_bytes())
     (tmp_path / "bad.jpg").write_text("no picture")
+    (tmp_path / "IMG_1.HEIC").write_bytes(b"of another kind")
     ran = run("caption", trained, "--input", tmp_path)
+    assert "left out 1 of kinds that are not read (IMG_1.HEIC)" in ran.stderr
     assert ran.returncode == 1
     names, said = zip(*(line.split("\t") for line in ran.stdout.splitlines()), strict=True)
     assert names == ("bad.jpg", "blue-3-5.png", "red-0-0.png")

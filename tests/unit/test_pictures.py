@@ -468,6 +468,8 @@ class TestAlbums:
         (tmp_path / "pairs.tsv").write_text("gone.jpg\ta cat\nlost.png\ta dog\n")
         with pytest.raises(ValueError, match=r"no captions found; .*pairs.tsv:1: no such picture: gone.jpg"):
             gather(Source([str(tmp_path / "pairs.tsv")]), None)
+        (tmp_path / "pairs.tsv").write_text("IMG_1.HEIC\ta cat\nIMG_2.HEIC\ta dog\n")
+        assert Album.is_one(tmp_path / "pairs.tsv")  # nor are those of a kind that is not read
 
     def test_a_list_of_captions_is_several(self, folder):
         lines = [{"image": "one.jpg", "captions": ["a cat", "a small cat", 7]}, {"image": "two.jpg"}]

@@ -14,7 +14,7 @@ from typing import TextIO, cast
 from saccade.cli.seeing import SEVERAL, save_all
 from saccade.cli.words import Meter, check_place, say
 from saccade.data import UNKNOWN, Watch, unwatched
-from saccade.data.captions import PICTURES, Album, pictures_in
+from saccade.data.captions import PICTURES, UNREAD, Album, pictures_in
 from saccade.data.readers import check_text
 from saccade.errors import UsageError
 from saccade.search import AT_ONCE, Options, Translator, occlude
@@ -71,6 +71,9 @@ def caption_command(
         if not folder.is_dir():
             raise ValueError(f"{folder}: is no folder")
         sources = _listed(folder)
+        if unread := pictures_in(folder, UNREAD):
+            more = ", …" if len(unread) > 1 else ""
+            say(f"{folder}: left out {len(unread):,} of kinds that are not read ({unread[0].name}{more})")
         if not sources:
             raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
         views.named = views.named is not False

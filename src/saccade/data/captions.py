@@ -35,6 +35,7 @@ SAID = ("caption", "text", "sentence", "captions", "sentences", "comment")
 PARTED = ("split", "part")
 KEYS = ((*NAMED, *SOURCE_KEYS), (*SAID, *TARGET_KEYS), PARTED)  # of a record
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
+UNREAD = (".heic", ".heif", ".avif", ".jp2", ".psd", ".svg", ".cr2", ".nef", ".dng")  # pictures too, but not for us
 PARTS = {
     **dict.fromkeys(("train", "training", "restval"), "train"),
     **dict.fromkeys(("dev", "val", "valid", "validation"), "dev"),
@@ -74,13 +75,13 @@ class Album:
             start = file.read(10_000_000 if path.suffix.lower() == ".json" else 100_000)
         if path.suffix.lower() == ".json":
             return re.search(rb'"images"\s*:\s*\[', start) is not None
-        if not any(ending.encode() in start.lower() for ending in PICTURES):
+        if not any(ending.encode() in start.lower() for ending in (*PICTURES, *UNREAD)):
             return False  # and no more is read of what may be large, and of another kind
         try:
             first = list(itertools.islice(Album(path)._rows(), PEEKED))
         except ValueError:
             return False
-        return 2 * sum(row.name.lower().endswith(PICTURES) for row in first) > len(first)
+        return 2 * sum(row.name.lower().endswith((*PICTURES, *UNREAD)) for row in first) > len(first)
 
     def stream(self, part: str, strict: bool = False) -> Iterator[Pair | Skipped]:
         """The pairs of a part, or all where no parts are named, and every line that was left out."""
@@ -256,7 +257,7 @@ class Album:
         return files
 
 
-def pictures_in(folder: Path) -> list[Path]:
+def pictures_in(folder: Path, endings: tuple[str, ...] = PICTURES) -> list[Path]:
     """Every picture in a folder and in those under it, links followed, in the order of their names."""
     found, been = [], set()
     for top, folders, names in os.walk(folder.absolute(), followlinks=True):
@@ -264,7 +265,7 @@ def pictures_in(folder: Path) -> list[Path]:
             folders.clear()
             continue
         been.add(real)
-        found += [Path(top, name) for name in names if Path(name).suffix.lower() in PICTURES]
+        found += [Path(top, name) for name in names if Path(name).suffix.lower() in endings]
     return sorted(found)
 
 
