@@ -1,5 +1,6 @@
 """Networks that learned to see elsewhere: loaded, never unpickled, asked once for each picture."""
 
+import dataclasses
 import io
 import shutil
 
@@ -79,6 +80,28 @@ def test_of_a_vision_transformer_the_patches_are_taken_whatever_the_size(vit):
     pixels[:, :, 48:] = 255
     found = eyes(pixels).astype(np.float32)
     assert found.shape == (1, 2, 4, 16)
+
+
+def test_of_a_model_of_texts_and_pictures_the_eyes_are_taken(tmp_path):
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = transformers.SiglipConfig(
+        text_config={**size, "vocab_size": 20}, vision_config={**size, "image_size": 32, "patch_size": 16}
+    )
+    transformers.SiglipModel(config).save_pretrained(tmp_path / "siglip")
+    eyes = load_backbone(str(tmp_path / "siglip"))
+    assert (eyes.stride, eyes.width) == (16, 16)
+    assert eyes(np.zeros((1, 32, 48, 3), np.uint8)).shape == (1, 2, 3, 16)
+
+
+def test_a_size_that_a_network_cannot_read_is_one_line(resnet):
+    def see(_x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("sizes of tensors\nmust match")
+
+    eyes = dataclasses.replace(load_backbone(str(resnet)), name="eyes", see=see)
+    with pytest.raises(
+        ValueError, match=r"^image.backbone: eyes: cannot read 8×16 pixels \(sizes of tensors must match"
+    ):
+        eyes(np.zeros((1, 8, 16, 3), np.uint8))
 
 
 def test_features_are_computed_once_and_another_network_has_its_own(resnet, vit, album, monkeypatch):

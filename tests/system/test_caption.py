@@ -60,6 +60,8 @@ def trained(album, tmp_path_factory):
     assert " gone.png)" in ran.stderr
     assert "skipped 1 picture: is no picture" in ran.stderr
     assert "saccade caption" in ran.stderr
+    assert "are few to learn to see from" in ran.stderr
+    assert "alignment" not in ran.stderr  # of a picture there is none to show
     assert "stand nowhere in train" not in ran.stderr
     return path
 
@@ -94,10 +96,13 @@ def test_a_folder_with_a_broken_picture_goes_on(trained, album, tmp_path):
     for name in ("red-0-0.png", "blue-3-5.png"):
         (tmp_path / name).write_bytes((album / name).read_bytes())
     (tmp_path / "bad.jpg").write_text("no picture")
+    (tmp_path / "IMG_1.HEIC").write_bytes(b"of another kind")
     ran = run("caption", trained, "--input", tmp_path)
+    assert "left out 1 of kinds that are not read (IMG_1.HEIC)" in ran.stderr
     assert ran.returncode == 1
-    assert ran.stdout.splitlines()[0] == ""  # bad.jpg comes first
-    assert len(ran.stdout.splitlines()) == 3
+    names, said = zip(*(line.split("\t") for line in ran.stdout.splitlines()), strict=True)
+    assert names == ("bad.jpg", "blue-3-5.png", "red-0-0.png")
+    assert [bool(s) for s in said] == [False, True, True]
     assert "bad.jpg: is no picture" in ran.stderr
     assert "1 of 3 pictures could not be read" in ran.stderr
     assert "Traceback" not in ran.stderr
@@ -128,7 +133,22 @@ def test_a_folder_is_captioned_in_the_order_of_its_captions(trained, album, tmp_
         (tmp_path / name).write_bytes((album / name).read_bytes())
     (tmp_path / "captions.tsv").write_text("".join(f"{name}\ta square\n" for name in names))
     said = run("caption", trained, "--input", tmp_path).stdout.splitlines()
-    assert [line.split()[1] for line in said] == ["red", "blue", "green"]
+    assert [line.split()[0] for line in said] == names  # what comes out is itself a file of captions
+    assert [line.split()[2] for line in said] == ["red", "blue", "green"]
+    bare = run("caption", trained, "--input", tmp_path, "--no-names").stdout.splitlines()
+    assert bare == [line.split("\t")[1] for line in said]
+    ranked = run("caption", trained, tmp_path / names[0], "--names", "--nbest", "2").stdout.splitlines()
+    assert [line.split("\t")[0] for line in ranked] == [str(tmp_path / names[0])] * 2
+    assert ranked[0].split("\t")[2] == bare[0]
+
+
+def test_a_file_of_captions_is_measured_on_like_its_folder(trained, album, tmp_path):
+    lines = (album / "captions.tsv").read_text().splitlines()[:6]
+    (album / "few.csv").write_text("image,caption\n" + "".join(line.replace("\t", ",") + "\n" for line in lines))
+    ran = run("evaluate", trained, album / "few.csv", "--json")
+    assert json.loads(ran.stdout)["counts"]["sources"] == 6, ran.stderr
+    assert "flatter" not in ran.stderr
+    assert "flatter" in run("evaluate", trained, album / "captions.tsv", "--json").stderr
 
 
 def test_evaluate_says_what_caption_metrics_say(trained, album):
@@ -138,6 +158,8 @@ def test_evaluate_says_what_caption_metrics_say(trained, album):
     for name in ("bleu1", "bleu4", "rouge_l", "cider"):
         assert record[name] > 50
     assert record["by_length"] == []
+    assert record["signatures"]["bleu4"] == "nrefs:1|case:lc|tok:words|punct:no|smooth:none"
+    assert record["signatures"]["cider"].endswith("|n:4|sigma:6|idf:these references")
 
 
 def test_info_says_that_it_reads_pictures(trained):
@@ -176,6 +198,9 @@ def test_a_model_of_text_does_not_read_pictures(album, tmp_path):
     ran = run("translate", path, album / "red-0-0.png")
     assert ran.returncode == 1
     assert "red-0-0.png: is a picture, but" in ran.stderr
+    ran = run("translate", path, "--input", album / "red-0-0.png")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "red-0-0.png: is a binary file, expected text" in ran.stderr
 
 
 def test_a_run_of_pictures_resumes(trained, album):

@@ -123,7 +123,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["train"], "nothing to train on: give a file of pairs, or one of copy, reverse, sort, dates"),
+        (["train"], "nothing to train on: give pairs, pictures with captions, or one of copy, reverse, sort, dates"),
         (["train", "{}/pairs.tsv"], "-o RUN: where should the run go?"),
         (["train", "{}/nothing.tsv", "-o", "{}/x"], "nothing.tsv: no such file"),
         (["train", "{}/pairs.tsv", "-o", "{}/a"], "exists already; choose another folder, go on with --resume"),

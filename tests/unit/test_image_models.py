@@ -104,11 +104,26 @@ def test_what_training_changes():
     assert lit.min() >= 0.4 - 1e-6
 
 
+def test_what_is_cropped_is_a_part_enlarged():
+    ramp = torch.arange(32.0).expand(200, 3, 32, 32).clone()  # each pixel tells its column
+    sizes = torch.tensor([[32, 32]] * 200)
+    seen = Change(ImageConfig(height=32, width=32, crop=0.5))(ramp, sizes)[:, 0, 0]  # [B, W]
+    assert (seen.diff() >= 0).all()
+    share = (seen[:, -1] - seen[:, 0] + 1) / 32
+    assert share.min() >= 0.45
+    assert share.max() <= 1
+    assert share.std() > 0.05  # each picture by itself
+    assert len(seen[:, 0].unique()) > 5  # wherever it begins
+    both = Change(ImageConfig(height=32, width=32, crop=0.5))(ramp + 100 * ramp.mT, sizes)[:, 0]  # and their rows
+    across, down = both[:, 0, -1] % 100 - both[:, 0, 0] % 100, (both[:, -1, 0] - both[:, 0, 0]) // 100
+    assert (across - down).abs().max() <= 1  # the aspect stays
+
+
 def test_what_training_changes_stays_within_each_picture():
     x = torch.zeros(100, 3, 16, 16)
     sizes = torch.tensor([[7, 9]] * 100)
     x[:, :, :7, :9] = 1 + torch.rand(100, 3, 7, 9)
-    changed = Change(ImageConfig(height=16, width=16, shift=0.3, flip=True))(x, sizes)
+    changed = Change(ImageConfig(height=16, width=16, shift=0.3, crop=0.3, flip=True))(x, sizes)
     assert (changed[:, :, :7, :9] >= 1).all()
     assert not changed[:, :, 7:].any()
     assert not changed[:, :, :, 9:].any()

@@ -75,7 +75,14 @@ class TestOpening:
     def test_an_animation_shows_its_first_frame(self, tmp_path):
         frames = [Image.new("RGB", (8, 8), c) for c in ("red", "blue")]
         path = saved(tmp_path / "a.gif", frames[0], save_all=True, append_images=frames[1:])
-        assert np.asarray(open_picture(path))[0, 0].tolist() == [255, 0, 0]
+        with pytest.warns(UserWarning, match=r"a\.gif: has several frames, of which the first is read"):
+            assert np.asarray(open_picture(path))[0, 0].tolist() == [255, 0, 0]
+        shutil.copy(path, tmp_path / "b.gif")
+        with pytest.warns(UserWarning, match="several frames") as told:
+            load_pictures([str(path), str(tmp_path / "b.gif")], Frame(8, 8), open_picture, file_key)
+        assert [str(w.message).split("/")[-1] for w in told] == [
+            "a.gif: has several frames, of which the first is read (and 1 more)"
+        ]
 
     def test_what_is_transparent_is_white(self, tmp_path):
         path = saved(tmp_path / "a.png", Image.new("RGBA", (4, 4), (0, 0, 0, 0)))
@@ -115,6 +122,32 @@ class TestOpening:
         monkeypatch.setattr(Image.Image, "load", lambda _: pytest.fail("decoded"))
         with pytest.raises(ValueError, match="40×30 pixels, more than 1,000"):
             open_picture(large)
+
+    def test_a_bomb_that_pillow_itself_refuses_is_told_in_our_words(self, monkeypatch):
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
+        monkeypatch.setattr(room, "MOST_PIXELS", 100)
+        with pytest.raises(room.TooLargeError, match=r"^the picture: 1,200 pixels, more than 100$") as told:
+            open_picture(saved_bytes(gradient()))
+        assert told.value.pixels == 1200
+
+    def test_a_large_photograph_is_decoded_no_larger_than_its_frame_needs(self, tmp_path):
+        path = saved(tmp_path / "a.jpg", gradient(1600, 1200))
+        small = open_picture(path, side=64)
+        assert small.size == (200, 150)
+        assert open_picture(path, side=1000).size == (1600, 1200)
+        frame = Frame(32, 32)
+        whole, part = (frame.fit(p) for p in (open_picture(path), open_picture(path, side=frame.side)))
+        assert whole.size == part.size
+        assert np.abs(whole.pixels.astype(int) - part.pixels.astype(int)).max() <= 3
+
+    @pytest.mark.parametrize(("turned", "size"), [(1, (40, 30)), (3, (40, 30)), (6, (30, 40)), (8, (30, 40))])
+    def test_the_size_is_known_without_decoding(self, tmp_path, monkeypatch, turned, size):
+        exif = Image.Exif()
+        exif[0x0112] = turned
+        path = saved(tmp_path / "a.jpg", gradient(40, 30), exif=exif)
+        assert open_picture(path).size == size
+        monkeypatch.setattr(Image.Image, "load", lambda _: pytest.fail("decoded"))
+        assert room.size_of(path) == size
 
     def test_no_file(self, tmp_path):
         with pytest.raises(ValueError, match=r"gone\.png: No such file"):
@@ -184,6 +217,13 @@ class TestCache:
         found, broken = load_pictures([good, str(tmp_path / "b.png")], Frame(8, 8), open_picture, file_key)
         assert list(found.places) == [good]
         assert list(broken) == [str(tmp_path / "b.png")]
+
+    def test_who_watches_sees_it_come(self, tmp_path):
+        paths = [str(saved(tmp_path / f"{i}.png", gradient(30 + i))) for i in range(room.AT_ONCE + 3)]
+        seen = []
+        for _ in range(2):  # from the cache there is nothing to see
+            load_pictures(paths, Frame(8, 8), open_picture, file_key, lambda done, total: seen.append((done, total)))
+        assert seen == [(0, 35), (32, 35), (35, 35)]
 
     def test_a_crash_leaves_nothing_half_made(self, tmp_path):
         def load(_source):
@@ -284,6 +324,15 @@ class TestAlbums:
         assert train.isdisjoint(dev)
         assert len(train | dev) == 40
 
+    def test_a_folder_that_was_moved_holds_the_same_pictures_back(self, folder):
+        for i in range(40):
+            gradient(20 + i).save(folder / f"{i}.png")
+        (folder / "captions.tsv").write_text("".join(f"{i}.png\tcaption {i}\n" for i in range(40)))
+        moved = shutil.copytree(folder, folder.parent / "elsewhere" / "moved")
+        found = [gather(Source([str(there)]), None) for there in (folder, moved)]
+        assert found[0].dev != found[1].dev  # by their paths
+        assert [[p.target for p in m.dev] for m in found] == [[p.target for p in found[0].dev]] * 2
+
     def test_the_same_pictures_elsewhere_are_not_decoded_again(self, folder):
         (folder / "captions.tsv").write_text("one.jpg\ta cat\ntwo.jpg\ta dog\nthree.png\ta bird\n")
         copied = shutil.copytree(folder, folder.parent / "copied")
@@ -373,8 +422,81 @@ class TestAlbums:
         )
         for part, name in (("train", "one.jpg"), ("dev", "two.jpg"), ("test", "three.jpg")):
             (folder / f"Flickr_8k.{part}Images.txt").write_bytes(name.encode() + b"\n\xff.jpg\n")
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert [s.split(table)[1] for s in skipped] == [":5: is in no part, but others are: gone.jpg"]
+        assert len(list(Album(folder).stream("train", strict=True))) == 2  # it was left out on purpose
+        assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])  # what is in no part is said once
+
+    def test_parts_by_other_names_and_those_that_nobody_knows(self, folder):
+        rows = "one.jpg,a cat,Training\ntwo.jpg,a dog,validation\nthree.png,a bird,fold3\none.jpg,again,\n"
+        (folder / "captions.csv").write_text(f"image,caption,split\n{rows}")
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat")]
+        assert [s.split("captions.csv:")[1] for s in skipped] == [
+            "4: unknown part 'fold3': three.png",
+            "5: is in no part, but others are: one.jpg",
+        ]
+        assert self.pairs(folder, "dev") == ([("two.jpg", "a dog")], [])
+        (folder / "captions.csv").write_text("image,caption,split\none.jpg,a cat,1\ntwo.jpg,a dog,2\n")
+        with pytest.raises(ValueError, match=r"no captions found; the first problem: .*csv:2: unknown part '1'"):
+            self.pairs(folder)
+
+    def test_a_comma_that_nobody_quoted_does_not_cut_the_caption(self, folder):
+        rows = 'one.jpg,a cat, asleep\ntwo.jpg,"a dog, awake"\nthree.png,a bird,\n'
+        (folder / "captions.csv").write_text(f"image,caption\n{rows}")
+        found, skipped = self.pairs(folder)
+        assert found == [("two.jpg", "a dog, awake"), ("three.png", "a bird")]
+        assert [s.split("captions.csv:")[1] for s in skipped] == ["2: expected 2 columns, found 3"]
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("labels.csv", "image,caption\none.jpg,a cat\ntwo.jpg,a dog\n"),
+            ("results.token", "one.jpg#0\ta cat\ntwo.jpg#3\ta dog\n"),
+            ("mine.jsonl", '{"image": "one.jpg", "caption": "a cat"}\n{"file_name": "two.jpg", "text": "a dog"}\n'),
+        ],
+    )
+    def test_a_file_beside_the_pictures_may_have_any_name(self, folder, name, content):
+        (folder / name).write_text(content)
+        assert Source([str(folder / name)]).pictures
+        assert self.pairs(folder / name) == ([("one.jpg", "a cat"), ("two.jpg", "a dog")], [])
+        (folder / name).write_text(content.replace(".jpg", ""))
+        assert not Album.is_one(folder / name)  # a name must look like one, or it is text
+
+    def test_a_file_of_pictures_that_are_gone_is_not_taken_for_text(self, tmp_path):
+        (tmp_path / "pairs.tsv").write_text("gone.jpg\ta cat\nlost.png\ta dog\n")
+        with pytest.raises(ValueError, match=r"no captions found; .*pairs.tsv:1: no such picture: gone.jpg"):
+            gather(Source([str(tmp_path / "pairs.tsv")]), None)
+        (tmp_path / "pairs.tsv").write_text("IMG_1.HEIC\ta cat\nIMG_2.HEIC\ta dog\n")
+        assert Album.is_one(tmp_path / "pairs.tsv")  # nor are those of a kind that is not read
+
+    def test_a_list_of_captions_is_several(self, folder):
+        lines = [{"image": "one.jpg", "captions": ["a cat", "a small cat", 7]}, {"image": "two.jpg"}]
+        (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        found, skipped = self.pairs(folder)
+        assert found == [("one.jpg", "a cat"), ("one.jpg", "a small cat")]
+        assert [s.split("jsonl:")[1] for s in skipped] == [
+            f"{i}: expected text under 'image' and 'caption'" for i in (1, 2)
+        ]
+
+    def test_flickr8k_as_it_is_unpacked(self, folder):
+        (folder / "text").mkdir()
+        (folder / "text" / "Flickr8k.token.txt").write_text("one.jpg#0\ta cat\ntwo.jpg#0\ta dog\n")
+        (folder / "text" / "Flickr_8k.trainImages.txt").write_text("one.jpg\n")
+        (folder / "text" / "Flickr_8k.devImages.txt").write_text("two.jpg\n")
         assert self.pairs(folder) == ([("one.jpg", "a cat")], [])
-        assert self.pairs(folder, "test") == ([("three.png", "a bird")], [])
+        assert self.pairs(folder, "dev") == ([("two.jpg", "a dog")], [])
+
+    def test_names_from_another_system(self, folder):
+        (folder / "captions.tsv").write_text("ONE.JPG\ta cat\nimages\\two.jpg\ta dog\n")
+        assert self.pairs(folder) == ([("one.jpg", "a cat"), ("two.jpg", "a dog")], [])
+
+    def test_a_skipped_record_names_its_own_file(self, folder):
+        for part in ("train", "val"):
+            told = {"images": [{"id": 0, "file_name": "one.jpg"}], "annotations": [{"image_id": 0, "caption": "a"}, {}]}
+            (folder / f"captions_{part}.json").write_text(json.dumps(told))
+        assert "captions_val.json:2: expected" in self.pairs(folder, "dev")[1][0]
 
     @pytest.mark.parametrize(
         "content",
@@ -395,7 +517,7 @@ class TestAlbums:
         (folder / "captions.jsonl").write_text("\n".join(map(json.dumps, lines)))
         found, skipped = self.pairs(folder)
         assert found == [("one.jpg", "a cat")]
-        assert skipped[0].endswith(":2: expected text under 'split'")
+        assert skipped[0].endswith(":2: is in no part, but others are: two.jpg")
 
     def test_names_that_no_file_can_have(self, folder):
         (folder / "captions.tsv").write_text(f"one.jpg\ta cat\nx\0y.png\ta\n{'n' * 5000}\tb\n")

@@ -51,7 +51,8 @@ def train(
     data: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAIRS | SRC TGT | TASK", help="A file of pairs, two parallel files, or a built-in task."
+            metavar="PAIRS | SRC TGT | PICTURES | TASK",
+            help="A file of pairs, two parallel files, a folder of pictures with captions, or a built-in task.",
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="RUN", help="Folder for the run.")] = None,
@@ -86,7 +87,7 @@ def train(
     strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
     device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,
 ) -> None:
-    """Train a model on pairs."""
+    """Train a model on pairs, of texts or of pictures and what is said of them."""
     with plainly():
         from saccade.cli.training import collect, train_command
 
@@ -157,7 +158,10 @@ def _part(name: str) -> str:
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
     test: Annotated[
-        list[str], typer.Argument(metavar="TEST | SRC REF", help="Pairs, two parallel files, or a task's test part.")
+        list[str],
+        typer.Argument(
+            metavar="TEST | SRC REF", help="Pairs, two parallel files, pictures with captions, or a task's test part."
+        ),
     ],
     beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
     length_penalty: LengthPenalty = None,
@@ -320,12 +324,21 @@ def caption(
     run: RunFolder,
     pictures: Annotated[list[str] | None, typer.Argument(metavar="IMAGE", help="Pictures to describe.")] = None,
     folder: Annotated[
-        Path | None, typer.Option("--input", metavar="FOLDER", help="All pictures of a folder, by their names.")
+        Path | None,
+        typer.Option(
+            "--input", metavar="FOLDER", help="All pictures of a folder: in the order of its captions, then by name."
+        ),
     ] = None,
     output: Output = None,
     beam: Beam = None,
     nbest: NBest = 1,
     as_json: Json = False,
+    names: Annotated[
+        bool | None,
+        typer.Option(
+            "--names/--no-names", help="Before each caption its picture and a tab.", show_default="names for a folder"
+        ),
+    ] = None,
     show: Show = False,
     occlude: Occlude = False,
     inside: Inside = False,
@@ -347,7 +360,7 @@ def caption(
 
         draws = (temperature, top_k, top_p, seed)
         options = search_options(beam, nbest, (length_penalty, 0.0), sample, draws, prefix, force)
-        views = Views(as_json, False, show, save, occlude, inside, view)
+        views = Views(as_json, False, show, save, occlude, inside, view, names)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from saccade.cli.evaluation import print_report, print_score
 from saccade.cli.training import train_only
-from saccade.cli.words import say
+from saccade.cli.words import Meter, say
 from saccade.data import TASKS
 from saccade.errors import unknown
 from saccade.evaluate import Report, evaluate
@@ -77,7 +77,8 @@ def demo_command(task: str, output: Path, colour: bool, began: float) -> None:
     say(demo.says)
     if output.exists():
         say(f"{output}: the run of an earlier demo is replaced")
-    run, material = start(output, {"data": {"train": [task]}, **demo.settings}, force=True, say=lambda _: None)
+    asked = {"data": {"train": [task]}, **demo.settings}
+    run, material = start(output, asked, force=True, say=lambda _: None, watch=Meter("pictures"))
     train_only(run, material, began)
     translator = load(output)
     report = evaluate(translator, TASKS[task].pairs("test"))

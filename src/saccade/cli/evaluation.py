@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from saccade.cli.words import check_place, say
+from saccade.cli.words import Meter, check_place, say
 from saccade.data import Corpus, Frame, Pair, Source, readable
 from saccade.errors import UsageError
 from saccade.evaluate import (
@@ -153,12 +153,21 @@ def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:
         reads = "pictures" if translator.reads_pictures else "text"
         raise ValueError(f"{test.paths[0]}: the run reads {reads}, and this is something else")
     if isinstance(translator.source, Frame):
-        corpus, translator.pictures = readable(corpus, translator.source)
+        corpus, translator.pictures = readable(corpus, translator.source, Meter("pictures"))
     _say_skipped(corpus, test)
     parts = {test.part} if test.task else test.album.parts() if test.album else set()
-    if test.part not in parts and any(Run.open(r).config.data.train == place(test.paths) for r in runs):
+    if test.part not in parts and any(_files(Source(Run.open(r).config.data.train)) == _files(test) for r in runs):
         say(f"{test.paths[0]}: the run was trained on these, so the figures flatter it")
     return corpus
+
+
+def _files(source: Source) -> list[str]:
+    """What a source is read from, whether its album was named by its folder or by the file in it."""
+    try:
+        album = source.album
+        return place(source.paths if album is None else [str(file) for file in album.listings])
+    except ValueError:  # its captions are gone
+        return place(source.paths)
 
 
 def _read(test: Source) -> Corpus:
@@ -253,10 +262,11 @@ def print_score(report: Report, console: Console, where: str = "dev:") -> None:
 
 
 def print_samples(translator: Translator, sources: list[str], console: Console) -> None:
-    """What it writes, and which word came from which."""
-    table = Table("source", "output", "alignment")
-    for prediction in translator(sources):
-        table.add_row(*(escape(printable(x)) for x in (prediction.source, prediction.text, prediction.pharaoh())))
+    """What it writes and, of texts, which word came from which."""
+    table = Table("source", "output", *([] if translator.reads_pictures else ["alignment"]))
+    for p in translator(sources):
+        cells = (p.source, p.text, p.pharaoh())[: len(table.columns)]
+        table.add_row(*(escape(printable(x)) for x in cells))
     console.print(table)
 
 

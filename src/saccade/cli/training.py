@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from saccade.cli.evaluation import print_samples, print_score
-from saccade.cli.words import say
+from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material, Pair
 from saccade.errors import UsageError
@@ -44,13 +44,14 @@ def train_command(
         if run.finished():
             say(f"{run.path}: is finished; there is nothing to resume")
             return
-        material = load_material(run.config.data.model_dump(), say)
+        material = load_material(run.config.data.model_dump(), say, Meter("pictures"))
     else:
         if not asked.get("data", {}).get("train"):
-            raise UsageError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
+            raise UsageError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
         if output is None:
             raise UsageError("-o RUN: where should the run go?")
-        run, material = start(output, asked, preset=preset, init=init, force=force, say=say)
+        meter = Meter("pictures")
+        run, material = start(output, asked, preset=preset, init=init, force=force, say=say, watch=meter)
     train_only(run, material, began)
     _report(run, material)
 

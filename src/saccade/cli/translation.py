@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, cast
 
-from saccade.cli.words import check_place, say
-from saccade.data.captions import PICTURES, Album, pictures_in
+from saccade.cli.words import Meter, check_place, say
+from saccade.data import Watch, unwatched
+from saccade.data.captions import PICTURES, UNREAD, Album, pictures_in
+from saccade.data.readers import check_text
 from saccade.errors import UsageError
-from saccade.search import Options, Translator, occlude
+from saccade.search import AT_ONCE, Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.files import SEVERAL, VIEWED, check_ending, save
 from saccade.see.terminal import printable
@@ -93,13 +95,21 @@ def caption_command(
         if not folder.is_dir():
             raise ValueError(f"{folder}: is no folder")
         sources = _listed(folder)
+        if unread := pictures_in(folder, UNREAD):
+            more = ", …" if len(unread) > 1 else ""
+            say(f"{folder}: left out {len(unread):,} of kinds that are not read ({unread[0].name}{more})")
         if not sources:
             raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
+        views.named = views.named is not False
+        views.under = folder.absolute()
     _check(sources, None, options, force, views)
     translator = load(*runs)
     if not translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads text: saccade translate {runs[0]} TEXT")
-    _write(translator, _several(sources), output, options, prefix, force, views)
+    alone = output is None and sys.stdout.isatty()  # who sees the lines come needs no meter
+    _write(
+        translator, _several(sources, unwatched if alone else Meter("pictures")), output, options, prefix, force, views
+    )
 
 
 def _is_picture(text: str) -> bool:
@@ -118,9 +128,11 @@ def _listed(folder: Path) -> list[str]:
     return list(dict.fromkeys([*parts, *map(str, pictures_in(folder))]))
 
 
-def _several(sources: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(sources), CHUNK):
-        yield sources[start : start + CHUNK]
+def _several(sources: list[str], watch: Watch) -> Iterator[list[str]]:
+    for start in range(0, len(sources), AT_ONCE):
+        watch(start, len(sources))
+        yield sources[start : start + AT_ONCE]
+    watch(len(sources), len(sources))
 
 
 def _write(
@@ -149,9 +161,7 @@ def _write(
             for prediction in found:
                 number += 1
                 broken += bool(prediction.wrong)
-                if force is not None and not views.json and not prediction.wrong:
-                    print(f"{prediction.score:.4f}", end="\t", file=out)
-                views.print(prediction, number, options.nbest, out)
+                views.print(prediction, number, options.nbest, out, scored=force is not None)
                 _warn(number, prediction)
             if views.save is not None:
                 kept += found
@@ -159,7 +169,7 @@ def _write(
         listed = views.save.suffix.lower() == ".json"  # a record lists its alternatives itself
         save(kept if listed else [p for best in kept for p in (best, *best.alternatives)], views.save, views.view)
     if broken:
-        raise ValueError(f"{broken} of {number} pictures could not be read; their lines are empty")
+        raise ValueError(f"{broken} of {number} pictures could not be read; their lines have no caption")
     return number
 
 
@@ -190,6 +200,7 @@ class Views:
         occlude: bool = False,
         inside: bool = False,
         view: str | None = None,
+        named: bool | None = None,
     ) -> None:
         if view is not None and not show and (save is None or save.suffix.lower() not in VIEWED):
             raise UsageError(f"--view: is for --show, and for --save FILE with {' '.join(VIEWED)}")
@@ -207,21 +218,31 @@ class Views:
         self.json, self.alignments, self.show, self.save = as_json, alignments, show, save
         self.occlude, self.inside = occlude, inside or (view or "").startswith(("encoder", "decoder"))
         self.view = view
+        self.named, self.under = named, Path.cwd()  # whether a picture's name stands before its caption, and from where
         self.look = as_json or alignments or show or occlude or save is not None
         self.each = show or (save is not None and save.suffix.lower() != ".json")  # also of alternatives
 
-    def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO) -> None:
+    def name(self, prediction: Prediction) -> str | None:
+        """Which picture is meant, as a file of captions would say it, if it is to be said."""
+        source = Path(prediction.source)
+        told = source.relative_to(self.under) if source.is_relative_to(self.under) else source
+        return printable(str(told)) if self.named else None
+
+    def print(self, prediction: Prediction, number: int, nbest: int, out: TextIO, scored: bool = False) -> None:
+        name = self.name(prediction)
+        before = "" if name is None else f"{name}\t"
+        before += f"{prediction.score:.4f}\t" if scored and not prediction.wrong else ""
         if self.json:
             print(json.dumps(prediction.record(), ensure_ascii=False), file=out)
         elif nbest > 1:
             for other in (prediction, *prediction.alternatives):
                 score = "" if other.wrong else f"{other.score:.4f}"
-                print(f"{number}\t{score}\t{_line(other.text)}", file=out)
+                print(f"{name or number}\t{score}\t{_line(other.text)}", file=out)
                 self._draw(other, out)
         elif self.alignments:
-            print(f"{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
+            print(f"{before}{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
         else:
-            print(_line(prediction.text), file=out)
+            print(f"{before}{_line(prediction.text)}", file=out)
         if nbest == 1:
             self._draw(prediction, out)
         if prediction.occluded and not self.json and (self.save is None or self.save.suffix.lower() not in OCCLUDED):
@@ -264,10 +285,11 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
 
 def _raw_lines(file: Path) -> Iterator[bytes]:
     """As they come, unzipped, without the mark that some editors put at the beginning."""
-    stream = sys.stdin.buffer if str(file) == "-" else file.open("rb")
-    zipped = isinstance(stream, BufferedReader) and stream.peek(2)[:2] == b"\x1f\x8b"
+    raw = cast(BufferedReader, sys.stdin.buffer) if str(file) == "-" else file.open("rb")
     try:
-        for number, line in enumerate(gzip.GzipFile(fileobj=stream) if zipped else stream):
+        stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+        check_text(stream, file)
+        for number, line in enumerate(stream):
             yield line if number else line.removeprefix(b"\xef\xbb\xbf")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{file}: broken gzip file ({error})") from None

@@ -39,6 +39,9 @@ class ImageConfig(Config):
         1, description="Residual blocks of each stage of the CNN; layers of the patch Transformer."
     )
     shift: Share = Field(0.0, description="Training moves pictures by up to this share of their size.")
+    crop: Share = Field(
+        0.0, description="Training cuts up to this share of each side off, and enlarges what is left to the old size."
+    )
     colour: Share = Field(0.0, description="Training changes brightness and contrast by up to this share.")
     flip: bool = Field(
         False, description="Training turns half of the pictures round; never where left and right matter."
@@ -65,7 +68,7 @@ class ImageConfig(Config):
         if (self.encoder == "pretrained") != (self.backbone is not None):
             raise ValueError("backbone: goes with encoder=pretrained, and encoder=pretrained with a backbone")
         if self.backbone is not None:
-            for name in ("shift", "colour", "flip"):
+            for name in ("shift", "crop", "colour", "flip"):
                 if getattr(self, name):
                     raise ValueError(f"{name}: changes pixels, but of a backbone only its features are kept")
             return self

@@ -10,9 +10,9 @@ from saccade.data.choose import Choice, choose_tokenisers
 from saccade.data.corpus import Material, Source, gather, numbered, readable
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split
-from saccade.data.pictures import Fitted, Frame, Pictures
+from saccade.data.pictures import Fitted, Frame, Pictures, Watch, unwatched
 from saccade.data.readers import read_pairs, stream_pairs
-from saccade.data.tasks import TASKS, Example, PictureTask, Task, load_source
+from saccade.data.tasks import TASKS, Example, PictureTask, Task, load_source, measure
 from saccade.data.tokenisers import PAD, START, STOP, UNKNOWN, Encoded, Tokeniser
 
 __all__ = [
@@ -37,15 +37,18 @@ __all__ = [
     "Source",
     "Task",
     "Tokeniser",
+    "Watch",
     "batches",
     "cached",
     "choose_tokenisers",
     "gather",
     "load_source",
+    "measure",
     "numbered",
     "read_pairs",
     "readable",
     "split",
     "stream_pairs",
     "tokenise",
+    "unwatched",
 ]

@@ -49,7 +49,12 @@ class Backbone:
         for start in range(0, len(pixels), AT_ONCE):
             some = torch.from_numpy(pixels[start : start + AT_ONCE])
             x = (some.permute(0, 3, 1, 2).float() / 255 - mean) / deviation
-            seen.append(self.see(x.contiguous(memory_format=torch.channels_last)).permute(0, 2, 3, 1).half())
+            try:
+                grid = self.see(x.contiguous(memory_format=torch.channels_last))
+            except (RuntimeError, ValueError) as error:
+                size = "×".join(map(str, pixels.shape[1:3]))
+                raise ValueError(f"image.backbone: {self.name}: cannot read {size} pixels ({_told(error)})") from None
+            seen.append(grid.permute(0, 2, 3, 1).half())
         return torch.cat(seen).contiguous().numpy()
 
 
@@ -93,8 +98,8 @@ def _from_transformers(name: str) -> Backbone:
     try:
         network = AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
     except Exception as error:  # it has many words for one thing
-        said = " ".join(str(error).split())[:200]
-        raise ValueError(f"image.backbone: {name}: cannot be loaded ({said})") from None
+        raise ValueError(f"image.backbone: {name}: cannot be loaded ({_told(error)})") from None
+    network = getattr(network, "vision_model", network)  # of those that read texts too, such as CLIP
     try:
         told, _ = BaseImageProcessor.get_image_processor_dict(name)
     except Exception:
@@ -134,9 +139,13 @@ def _backbone(
         with torch.inference_mode():
             width, cells = see(torch.zeros(1, 3, side, side)).shape[1:3]
     except Exception as error:
-        said = " ".join(str(error).split())[:200]
-        raise ValueError(f"image.backbone: {name}: does not make a grid of a picture ({said})") from None
+        raise ValueError(f"image.backbone: {name}: does not make a grid of a picture ({_told(error)})") from None
     return Backbone(name, see, mean, deviation, side // cells, width, _fingerprint(network.state_dict()))
+
+
+def _told(error: Exception) -> str:
+    """The words of others, on one line that ends."""
+    return " ".join(str(error).split())[:200]
 
 
 def _fingerprint(weights: dict[str, Any]) -> str:

@@ -1,16 +1,19 @@
-"""Readers of pictures with captions: what is in a folder, or in a JSON file, decides what it is.
+"""Readers of pictures with captions: what is in a folder, or in a file beside the pictures, decides what it is.
 
 captions.tsv .csv .jsonl       two columns, or columns or keys named image, caption and, perhaps, split
 captions.txt                   the same, as Flickr8k has it today
+metadata.csv .jsonl            the same, as folders of pictures have it on the hub
 Flickr8k.token.txt             name.jpg#0 TAB caption, as it had it before
 COCO                           JSON files with images and annotations: captions_train2017.json and so on
 Karpathy's splits              a JSON file with images, their sentences and their split
 
-The source of a pair is the path of its picture. Where parts are named (train, dev, test), they are kept: by what is
-said above, or by lists of pictures (Flickr_8k.trainImages.txt and so on).
+A file may have another name, if it is named itself. The source of a pair is the path of its picture. Where parts are
+named (train, dev, test), they are kept: by what is said above, or by lists of pictures (Flickr_8k.trainImages.txt and
+so on). In JSON Lines one picture may have a list of captions.
 """
 
 import csv
+import itertools
 import json
 import os
 import re
@@ -20,15 +23,25 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.data.pairs import Pair, Skipped
-from saccade.data.readers import stream_rows
+from saccade.data.readers import SOURCE_KEYS, TARGET_KEYS, problem, stream_records, stream_rows
 
-TABLES = ("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt")
-FLICKR, LISTS = "Flickr8k.token.txt", "Flickr_8k.*Images.txt"
-NAMED = ("image", "file_name", "filename", "file", "picture")  # what a column of pictures is called
-SAID = ("caption", "text", "sentence")
+TABLES = (
+    *("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt"),
+    *("metadata.csv", "metadata.jsonl", "Flickr8k.token.txt"),
+)
+LISTS = "Flickr_8k.*Images.txt"
+NAMED = ("image", "file_name", "filename", "file", "picture", "image_name")  # what a column of pictures is called
+SAID = ("caption", "text", "sentence", "captions", "sentences", "comment")
 PARTED = ("split", "part")
+KEYS = ((*NAMED, *SOURCE_KEYS), (*SAID, *TARGET_KEYS), PARTED)  # of a record
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-PARTS = {"train": "train", "restval": "train", "val": "dev", "dev": "dev", "test": "test"}
+UNREAD = (".heic", ".heif", ".avif", ".jp2", ".psd", ".svg", ".cr2", ".nef", ".dng")  # pictures too, but not for us
+PARTS = {
+    **dict.fromkeys(("train", "training", "restval"), "train"),
+    **dict.fromkeys(("dev", "val", "valid", "validation"), "dev"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+PEEKED = 20  # rows of a file, which tell whether it speaks of pictures
 
 
 class Captioned(NamedTuple):
@@ -39,10 +52,11 @@ class Captioned(NamedTuple):
     caption: str
     part: str | None = None
     why: str | None = None  # why it cannot be used, if so
+    file: Path | None = None  # which it stands in, where there are several
 
 
 class Album:
-    """A folder of pictures, or a JSON file beside them, and what is said of each."""
+    """A folder of pictures, or a file beside them, and what is said of each."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,41 +69,54 @@ class Album:
         """Whether a path is to be read as pictures with captions."""
         if path.is_dir():
             return True
-        if path.suffix.lower() != ".json" or not path.is_file():
+        if not path.is_file():
             return False
-        with path.open(encoding="utf-8", errors="replace") as file:
-            start = file.read(10_000_000)
-        return re.search(r'"images"\s*:\s*\[', start) is not None
+        with path.open("rb") as file:
+            start = file.read(10_000_000 if path.suffix.lower() == ".json" else 100_000)
+        if path.suffix.lower() == ".json":
+            return re.search(rb'"images"\s*:\s*\[', start) is not None
+        if not any(ending.encode() in start.lower() for ending in (*PICTURES, *UNREAD)):
+            return False  # and no more is read of what may be large, and of another kind
+        try:
+            first = list(itertools.islice(Album(path)._rows(), PEEKED))
+        except ValueError:
+            return False
+        return 2 * sum(row.name.lower().endswith((*PICTURES, *UNREAD)) for row in first) > len(first)
 
     def stream(self, part: str, strict: bool = False) -> Iterator[Pair | Skipped]:
         """The pairs of a part, or all where no parts are named, and every line that was left out."""
         wanted = part if any(c.part for c in self._all) else None
         any_pair, first = False, None
-        for line, name, caption, own, why in self._all:
-            if wanted is not None and own != wanted and not (why and own is None and wanted == "train"):
+        for row in self._all:
+            if wanted not in (None, row.part or "train"):  # what is of no part is said with train
                 continue
+            line, name, caption, own, why, file = row
+            apart = wanted is not None and own is None and why is None
             picture = None if why else self._find(name)
-            text = " ".join(caption.split())
-            why = why or (None if picture else "no such picture" if name else "no picture named")  # noqa: PLW2901
-            if why is None and text:
+            why = why or ("is in no part, but others are" if apart else None)
+            why = why or (None if picture else "no such picture" if name else "no picture named")
+            why = why or problem((name, caption), ("name", "caption"))
+            if why is None:
                 any_pair = True
-                yield Pair(str(picture), text)
+                yield Pair(str(picture), " ".join(caption.split()))
                 continue
-            skipped = Skipped(str(self.listing), line, why or "empty caption", name)
-            if strict:
+            skipped = Skipped(str(file or self.listing), line, why, name)
+            if strict and not apart:  # who made the parts left it out on purpose
                 raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
             first = first or skipped
             yield skipped
         if wanted is not None and wanted not in self.parts():
-            raise ValueError(f"{self.path}: has no part named {wanted}; there are: {', '.join(sorted(self.parts()))}")
+            known = ", ".join(sorted(self.parts()))
+            hint = " (choose with --part)" if wanted == "test" else ""
+            raise ValueError(f"{self.path}: has no part named {wanted}; there are: {known}{hint}")
         if not any_pair:
             raise ValueError(f"{self.path}: no captions found{f'; the first problem: {first}' if first else ''}")
 
     def pairs(self) -> Iterator[Pair]:
         """All that can be used, whatever their part."""
-        for _, name, caption, _, why in self._all:
-            if why is None and caption.strip() and (picture := self._find(name)) is not None:
-                yield Pair(str(picture), " ".join(caption.split()))
+        for row in self._all:
+            if row.why is None and row.caption.strip() and (picture := self._find(row.name)) is not None:
+                yield Pair(str(picture), " ".join(row.caption.split()))
 
     def parts(self) -> set[str]:
         """The parts that are named."""
@@ -105,26 +132,29 @@ class Album:
         """The files that have the captions."""
         if self.path.is_file():
             return [self.path]
-        for name in (*TABLES, FLICKR):
+        for name in TABLES:
             if (self.path / name).is_file():
                 return [self.path / name]
+            if len(below := sorted(self.path.glob(f"*/{name}"))) == 1:  # as Flickr8k comes: texts here, pictures there
+                return below
         found = [*sorted(self.path.glob("*.json")), *sorted(self.path.glob("annotations/*.json"))]
         found = [file for file in found if self.is_one(file)]
         named = [file for file in found if file.stem.startswith("captions")]  # COCO has others, of boxes, beside them
         if not found:
-            known = ", ".join((*TABLES, FLICKR))
             raise ValueError(
-                f"{self.path}: a folder without captions; expected one of {known}, or a COCO or Karpathy JSON"
+                f"{self.path}: a folder without captions; expected one of {', '.join(TABLES)}, or a COCO or Karpathy "
+                "JSON, or the path of a file beside the pictures"
             )
         return named or found
 
     @cached_property
     def _all(self) -> list[Captioned]:
-        if self.listing.name == FLICKR:
-            return list(self._flickr())
+        return list(self._rows())
+
+    def _rows(self) -> Iterator[Captioned]:
         if self.listing.suffix.lower() == ".json":
-            return [c for file in self.listings for c in self._json(file)]
-        return list(self._table())
+            return (row._replace(file=file) for file in self.listings for row in self._json(file))
+        return self._records() if self.listing.suffix.lower() == ".jsonl" else self._table()
 
     def _table(self) -> Iterator[Captioned]:
         for line, sides in stream_rows(self.listing, self._columns()):
@@ -132,40 +162,43 @@ class Album:
                 yield Captioned(line, "", "", why=sides)
                 continue
             name, caption, *split = sides
-            known = PARTS.get(split[0].strip().lower(), "") if split else self._part(name.strip())
-            if known is not None:
-                yield Captioned(line, name.strip(), caption, known or None)
+            name = re.sub(r"#\d+$", "", name.strip())  # Flickr's captions are numbered
+            yield self._told(line, name, caption, split[0] if split else None)
 
     def _columns(self) -> tuple[str, ...] | None:
         """What the columns of pictures, captions and parts are called, if they have names."""
         with self.listing.open(encoding="utf-8-sig", errors="replace") as file:
             start = file.readline()
-        if self.listing.suffix.lower() == ".jsonl":
-            try:
-                names = list(json.loads(start))
-            except (ValueError, TypeError, RecursionError):
-                names = [NAMED[0], SAID[0]]
-        else:
-            cells = next(csv.reader([start], delimiter="\t" if "\t" in start else ","), [])
-            names = [cell.strip().lower() for cell in cells]
+        cells = next(csv.reader([start], delimiter="\t" if "\t" in start else ","), [])
+        names = [cell.strip().lower() for cell in cells]
         found = [next((k for k in keys if k in names), None) for keys in (NAMED, SAID, PARTED)]
         return tuple(name for name in found if name) if all(found[:2]) else None
 
-    def _flickr(self) -> Iterator[Captioned]:
-        for number, line in enumerate(self.listing.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            name, _, caption = line.partition("\t")
-            name = name.partition("#")[0]
-            if (part := self._part(name)) is not None:
-                yield Captioned(number, name, caption, part or None)
+    def _records(self) -> Iterator[Captioned]:
+        """JSON Lines."""
+        for line, record in stream_records(self.listing):
+            name, said, split = (next((_of(record, k) for k in keys if _of(record, k)), None) for keys in KEYS)
+            if isinstance(record, str):
+                yield Captioned(line, "", "", why=record)
+                continue
+            for caption in said if isinstance(said, list) else [said]:
+                if isinstance(name, str) and isinstance(caption, str):
+                    yield self._told(line, name.strip(), caption, split)
+                else:
+                    yield Captioned(line, "", "", why=f"expected text under '{NAMED[0]}' and '{SAID[0]}'")
 
-    def _part(self, name: str) -> str | None:
-        """In which list a picture stands: "" if there are no lists, None if it stands in none of them."""
-        return self._lists.get(name) if self._lists else ""
+    def _told(self, line: int, name: str, caption: str, split: object) -> Captioned:
+        """A picture's part is what stands beside it or, where nothing does, the list that it stands in."""
+        if split is None:
+            return Captioned(line, name, caption, self._lists.get(name))
+        word = str(split).strip().lower()
+        why = f"unknown part '{word}'" if word and word not in PARTS else None
+        return Captioned(line, name, caption, PARTS.get(word), why)
 
     @cached_property
     def _lists(self) -> dict[str, str]:
         parts: dict[str, str] = {}
-        for file in sorted(self.folder.glob(LISTS)):
+        for file in sorted(self.listing.parent.glob(LISTS)):
             part = PARTS.get(file.name.split(".")[1].removesuffix("Images"))
             if part is not None:
                 parts |= dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").split(), part)
@@ -188,7 +221,7 @@ class Album:
                 name = "/".join(filter(None, (_of(image, "filepath"), _of(image, "filename"))))
                 for sentence in _of(image, "sentences") or [None]:
                     said = _of(sentence, "raw") or " ".join(_of(sentence, "tokens") or []) or None
-                    yield _captioned(number, name, said, PARTS.get(_of(image, "split") or ""))
+                    yield _captioned(number, name, said, PARTS.get(str(_of(image, "split"))))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             what = f"{type(error).__name__} {error}"
             raise ValueError(f"{file}: neither COCO captions nor Karpathy's splits: {what[:200]}") from None
@@ -196,7 +229,8 @@ class Album:
     def _find(self, name: str) -> Path | None:
         """The picture: at that place in the folder or, named alone, the only one so named in the folders under it.
 
-        A picture that was saved in another format may have another ending.
+        A picture that was saved in another format may have another ending, and one that was moved between systems other
+        capitals, or strokes that lean the other way.
         """
         top = self.folder.absolute()
         direct = Path(os.path.normpath(top / name))
@@ -205,22 +239,25 @@ class Album:
                 return direct
         except (OSError, ValueError):
             return None  # no file has such a name
+        if "\\" in name:
+            return self._find(name.replace("\\", "/"))
         if not name or len(Path(name).parts) > 1:
             return None
-        found = self._files.get(name) or self._files.get(Path(name).stem) or []
+        keys = (name, name.casefold(), Path(name).stem, Path(name).stem.casefold())  # the likeliest first
+        found = next((self._files[key] for key in keys if key in self._files), [])
         return found[0] if len(found) == 1 else None
 
     @cached_property
     def _files(self) -> dict[str, list[Path]]:
-        """By their names, and by their names without the ending."""
+        """By their names, and by their names without the ending, with the capitals they have and without."""
         files: dict[str, list[Path]] = {}
         for path in pictures_in(self.folder):
-            for name in (path.name, path.stem):
+            for name in {path.name, path.stem, path.name.casefold(), path.stem.casefold()}:
                 files.setdefault(name, []).append(path)
         return files
 
 
-def pictures_in(folder: Path) -> list[Path]:
+def pictures_in(folder: Path, endings: tuple[str, ...] = PICTURES) -> list[Path]:
     """Every picture in a folder and in those under it, links followed, in the order of their names."""
     found, been = [], set()
     for top, folders, names in os.walk(folder.absolute(), followlinks=True):
@@ -228,7 +265,7 @@ def pictures_in(folder: Path) -> list[Path]:
             folders.clear()
             continue
         been.add(real)
-        found += [Path(top, name) for name in names if Path(name).suffix.lower() in PICTURES]
+        found += [Path(top, name) for name in names if Path(name).suffix.lower() in endings]
     return sorted(found)
 
 

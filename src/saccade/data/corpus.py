@@ -1,15 +1,17 @@
 """What a run learns from: files or a built-in task, split into what is trained on and what is held back."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 
 from saccade.data.captions import Album
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
-from saccade.data.pictures import Frame, Pictures, load_pictures
+from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
 from saccade.data.readers import Languages, stream_pairs
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
@@ -43,6 +45,11 @@ class Source:
     def pictures(self) -> bool:
         """Whether its sources are pictures."""
         return self.album is not None if self.task is None else isinstance(TASKS[self.task], PictureTask)
+
+    def naming(self) -> Callable[[str], str]:
+        """What a source is called wherever its files are: of a picture, the path from its album's folder."""
+        album = self.album
+        return str if album is None else partial(os.path.relpath, start=album.folder.absolute())
 
     def held_back(self) -> "Source | None":
         """The part of the same source to measure progress on, if it names one."""
@@ -84,6 +91,7 @@ class Material:
     share: float = 0.0  # of sources, by their hash, that is held back
     content: str = ""  # a hash of everything
     pictures: Pictures | None = None  # those to learn from, once they were looked at
+    watch: Watch = unwatched  # is told how far that is
 
     def __iter__(self) -> Iterator[Pair]:
         """Every pair to learn from."""
@@ -108,28 +116,32 @@ class Material:
         self.dev, _ = self._readable(self.dev, frame)
         self.sample, self.pictures = self._readable(self.sample, frame)
         if not self.dev and len({p.source for p in self.sample}) > 1:
-            self.sample, self.dev = split(self.sample, DEV_SHARE, DEV_MOST)  # what was held back is of no use
+            self.sample, self.dev = split(self.sample, DEV_SHARE, DEV_MOST, self.source.naming())  # those are of no use
         self.count = len(self.sample)
         if not self.sample or not self.dev:
             raise ValueError(f"{self.source.paths[0]}: no picture can be read; the first: {self.skipped.skipped[0]}")
         return self.pictures
 
     def _readable(self, pairs: list[Pair], frame: Frame) -> tuple[list[Pair], Pictures]:
-        found, pictures = readable(Corpus(pairs), frame)
+        found, pictures = readable(Corpus(pairs), frame, self.watch)
         if found.skipped and self.source.strict:
             raise ValueError(f"{found.skipped[0]} (leave out --strict to skip such pictures)")
         self.skipped.skipped += found.skipped
         return found.pairs, pictures
 
 
-def readable(corpus: Corpus, frame: Frame) -> tuple[Corpus, Pictures]:
+def readable(corpus: Corpus, frame: Frame, watch: Watch = unwatched) -> tuple[Corpus, Pictures]:
     """Pairs whose pictures can be read, these pictures, and why others were left out."""
-    pictures, broken = load_pictures((p.source for p in corpus.pairs), frame, load_source, source_key)
+    pictures, broken = _load(corpus.pairs, frame, watch)
     left_out = [
         Skipped(file, 0, why.removeprefix(f"{file}: ")) for file, why in broken.items()
     ]  # alike, counted as one
     kept = [p for p in corpus.pairs if p.source not in broken]
     return Corpus(kept, [*corpus.skipped, *left_out]), pictures
+
+
+def _load(pairs: Sequence[Pair], frame: Frame, watch: Watch = unwatched) -> tuple[Pictures, dict[str, str]]:
+    return load_pictures((p.source for p in pairs), frame, partial(load_source, side=frame.side), source_key, watch)
 
 
 def numbered(
@@ -139,7 +151,7 @@ def numbered(
     if not isinstance(source, Frame):
         return Examples.of(tokenise(pairs, source, target))
     if pictures is None:
-        pictures, _ = load_pictures((p.source for p in pairs), source, load_source, source_key)
+        pictures, _ = _load(pairs, source)
     seen = [p for p in pairs if p.source in pictures.places]
     texts = target.encode_all([p.target for p in seen])
     places = ([pictures.places[p.source]] for p in seen)
@@ -169,7 +181,7 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
     elif keep_all or count == len(sample):
         if len({p.source for p in sample}) < 2:
             raise ValueError(f"{source.paths[0]}: only one source; a second is needed to measure progress on")
-        train, held = split(sample, DEV_SHARE, DEV_MOST)
+        train, held = split(sample, DEV_SHARE, DEV_MOST, source.naming())
         material = Material(source, held, len(train), train, skipped)
     else:
         share = min(DEV_SHARE, DEV_MOST / count)

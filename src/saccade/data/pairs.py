@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -55,16 +56,19 @@ class Corpus:
         return lines
 
 
-def split(pairs: list[Pair], share: float = 0.05, most: int = 2000) -> tuple[list[Pair], list[Pair]]:
+def split(
+    pairs: list[Pair], share: float = 0.05, most: int = 2000, name: Callable[[str], str] = str
+) -> tuple[list[Pair], list[Pair]]:
     """Training and development pairs, by a hash of the source: all pairs of one source fall on the same side.
 
-    It depends on nothing but the sources themselves, so a file gives the same split in any order and on any machine.
+    It depends on nothing but the sources themselves, so a file gives the same split in any order and on any machine;
+    `name` says what a source is called everywhere, if it is a path.
     """
     share = min(share, most / max(1, len(pairs)))
-    dev = [p for p in pairs if fraction(p.source) < share]
-    train = [p for p in pairs if fraction(p.source) >= share]
+    dev = [p for p in pairs if fraction(name(p.source)) < share]
+    train = [p for p in pairs if fraction(name(p.source)) >= share]
     if not dev or not train:  # too few for the hash to find both: the source with the lowest hash is the dev set
-        chosen = min((p.source for p in pairs), key=fraction)
+        chosen = min((p.source for p in pairs), key=lambda source: fraction(name(source)))
         dev = [p for p in pairs if p.source == chosen]
         train = [p for p in pairs if p.source != chosen]
     return train, dev

@@ -8,15 +8,17 @@ import hashlib
 import io
 import json
 import math
+import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from saccade.data.backbones import Backbone, Features, load_backbone
 from saccade.data.cache import cache_folder, make_once
@@ -58,6 +60,11 @@ class Frame:
             raise ValueError(f"image.backbone: {self.backbone} has changed: other weights than the run learned with")
         return found
 
+    @property
+    def side(self) -> int:
+        """Of how many pixels, each way, nothing is lost in the frame."""
+        return 2 * max(self.height, self.width)
+
     def fit(self, picture: Image.Image) -> Fitted:
         return self.fit_all([picture])[0]
 
@@ -88,18 +95,39 @@ class Frame:
 class TooLargeError(ValueError):
     """A picture of more pixels than one wants to decode."""
 
-    def __init__(self, name: str, size: tuple[int, int], most: int) -> None:
-        super().__init__(f"{name}: {size[0]}×{size[1]} pixels, more than {most:,}")
-        self.pixels = size[0] * size[1]
+    def __init__(self, name: str, size: tuple[int, ...], most: int) -> None:
+        super().__init__(f"{name}: {'×'.join(f'{n:,}' for n in size)} pixels, more than {most:,}")
+        self.pixels = math.prod(size)
 
 
-def open_picture(source: str | Path | bytes, most: int | None = None) -> Image.Image:
+def open_picture(source: str | Path | bytes, most: int | None = None, side: int | None = None) -> Image.Image:
     """A picture in RGB, upright; whatever is wrong with it is a ValueError of one line.
 
-    One of more than `most` pixels (MOST_PIXELS, if nothing else is said) is not decoded.
+    One of more than `most` pixels (MOST_PIXELS, if nothing else is said) is not decoded. Where `side` pixels are enough
+    both ways, a JPEG is decoded at an eighth, a quarter or a half of its size: a photograph then takes a fifth as long.
     """
+    with _opened(source, most) as picture:
+        if side is not None:
+            picture.draft(None, (side, side))
+        several = picture.format != "MPO" and getattr(picture, "is_animated", False)  # cameras hide previews in those
+        found = _rgb(_upright(picture), picture.format)
+    if several:
+        warnings.warn(f"{_name(source)}: has several frames, of which the first is read", stacklevel=2)
+    return found
+
+
+def size_of(source: str | Path | bytes) -> tuple[int, int]:
+    """Width and height of a picture when it stands upright, by its header alone."""
+    with _opened(source) as picture:
+        lying = picture.getexif().get(ExifTags.Base.Orientation) in (5, 6, 7, 8)
+        return picture.size[::-1] if lying else picture.size
+
+
+@contextmanager
+def _opened(source: str | Path | bytes, most: int | None = None) -> Iterator[Image.Image]:
+    """A picture whose header was read and found to be in order; what goes wrong with it then is told in one line."""
     most = MOST_PIXELS if most is None else most
-    name = "the picture" if isinstance(source, bytes) else str(source)
+    name = _name(source)
     file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
         with warnings.catch_warnings():
@@ -107,15 +135,21 @@ def open_picture(source: str | Path | bytes, most: int | None = None) -> Image.I
             with Image.open(file, formats=FORMATS) as picture:
                 if picture.width * picture.height > most:
                     raise TooLargeError(name, picture.size, most)
-                return _rgb(_upright(picture), picture.format)
+                yield picture
     except UnidentifiedImageError:
         raise ValueError(f"{name}: is no picture ({', '.join(FORMATS)})") from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise ValueError(f"{name}: {error.strerror}") from None
+    except Image.DecompressionBombError as error:  # Pillow has a ceiling of its own, and tells the product alone
+        raise TooLargeError(name, tuple(map(int, re.findall(r"\d+", str(error))[:1])), most) from None
     except (TooLargeError, MemoryError):
         raise
     except Exception as error:
         raise ValueError(f"{name}: cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _name(source: str | Path | bytes) -> str:
+    return "the picture" if isinstance(source, bytes) else str(source)
 
 
 def _upright(picture: Image.Image) -> Image.Image:
@@ -173,10 +207,15 @@ class Pictures:
 
 
 Loader = Callable[[str], Image.Image]
+Watch = Callable[[int, int], None]  # is told how many are done, and of how many
+
+
+def unwatched(_done: int, _all: int) -> None:
+    """Nobody wants to know."""
 
 
 def load_pictures(
-    sources: Iterable[str], frame: Frame, load: Loader, key: Callable[[str], bytes]
+    sources: Iterable[str], frame: Frame, load: Loader, key: Callable[[str], bytes], watch: Watch = unwatched
 ) -> tuple[Pictures, dict[str, str]]:
     """Every source in the frame, from the cache or decoded into it, and what was wrong with those that are left out.
 
@@ -187,7 +226,7 @@ def load_pictures(
     for source in wanted:
         hashed.update(hashlib.sha256(key(source)).digest())
     folder = cache_folder() / f"pictures-{hashed.hexdigest()[:32]}"
-    make_once(folder, lambda beside: _decode(wanted, frame, load, beside))
+    make_once(folder, lambda beside: _decode(wanted, frame, load, beside, watch))
     try:
         broken = {wanted[int(i)]: why for i, why in json.loads((folder / "broken.json").read_text("utf-8")).items()}
         pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
@@ -198,24 +237,32 @@ def load_pictures(
     return Pictures(pixels, sizes, places, features), {s: f"{s}: {why}" for s, why in broken.items()}
 
 
-def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path) -> None:
+def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path, watch: Watch) -> None:
     sizes: list[tuple[int, int]] = []
     broken: dict[int, str] = {}  # by their places: the same pictures may have other names tomorrow
+    warned: list[str] = []
     shape: tuple[int, ...] = (0, 0, 0)  # of one picture's features
     with (folder / "pixels").open("wb") as pixels, (folder / "features").open("wb") as features:
         for start in range(0, len(sources), AT_ONCE):
+            watch(start, len(sources))
             loaded: list[Image.Image] = []
-            for i, source in enumerate(sources[start : start + AT_ONCE], start):
-                try:
-                    loaded.append(load(source))
-                except ValueError as error:
-                    broken[i] = str(error).removeprefix(f"{source}: ")
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                for i, source in enumerate(sources[start : start + AT_ONCE], start):
+                    try:
+                        loaded.append(load(source))
+                    except ValueError as error:
+                        broken[i] = str(error).removeprefix(f"{source}: ")
+            warned += [str(w.message) for w in told]
             for fitted in frame.fit_all(loaded) if loaded else []:
                 pixels.write(fitted.pixels.tobytes())
                 sizes.append(fitted.size)
                 if fitted.features is not None:
                     features.write(fitted.features.tobytes())
                     shape = fitted.features.shape
+    watch(len(sources), len(sources))
+    if warned:  # once for all of them
+        warnings.warn(warned[0] + (f" (and {len(warned) - 1:,} more)" if len(warned) > 1 else ""), stacklevel=2)
     _keep(folder / "pixels", np.uint8, (len(sizes), frame.height, frame.width, 3))
     if frame.backbone is None:
         (folder / "features").unlink()

@@ -22,6 +22,8 @@ from xml.etree import ElementTree
 from saccade.data.pairs import Corpus, Pair, Skipped
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
+PEEKED = 8192  # bytes of the first line, in which a NUL is looked for
+SIGNATURE = 13  # bytes: those of GIF are the most
 MOST_LINES = 100  # of one record of a CSV file
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
 TITLES = {  # what people call their columns; names of languages besides
@@ -74,7 +76,7 @@ def stream_pairs(
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
     any_pair, first = False, None
     for line, sides in rows:
-        why = sides if isinstance(sides, str) else _problem(sides)
+        why = sides if isinstance(sides, str) else problem(sides)
         if why is None:
             any_pair = True
             yield Pair(sides[0].strip(), sides[1].strip())
@@ -95,23 +97,26 @@ BARS = " ||| "  # between source and target, as aligners of words write them
 def stream_rows(path: Path, names: tuple[str, ...] | None = None) -> Iterator[Row]:
     """Line numbers of one file, with the two sides, or the columns of these names, or with why there are none."""
     for line, sides in _rows(path, None, names):
-        why = sides if isinstance(sides, str) else _problem(sides)
+        why = sides if isinstance(sides, str) else problem(sides)
         yield line, sides if why is None else why
 
 
+def stream_records(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Line numbers of a file of JSON Lines, each with its record, or with why there is none."""
+    for line, record in _parsed(_lines(path)):
+        yield line, "expected a JSON object" if isinstance(record, list) else record
+
+
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file; those that are not UTF-8 carry a mark that `_problem` finds."""
+    """The lines of a file; those that are not UTF-8 carry a mark that `problem` finds."""
     try:
         with path.open("rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
+            check_text(file, path)
             for number, line in enumerate(file):
                 if not number:
-                    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                        raise ValueError(f"{path}: is UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8")
-                    if b"\x00" in line[:8192]:
-                        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
                     line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
                 yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="surrogateescape")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -124,8 +129,20 @@ def _lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: {error.strerror}") from None
 
 
-def _problem(sides: Sequence[str]) -> str | None:
-    for name, text in zip(("source", "target"), sides, strict=False):  # what else there is may be anything
+def check_text(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
+    """No text has a NUL in its first line, and no picture lacks one in its signature and size; one further down is no
+    more than a bad line.
+    """
+    head = file.peek(PEEKED)[:PEEKED]
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{path}: is UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8")
+    if b"\0" in head[:SIGNATURE] or b"\0" in head.partition(b"\n")[0]:
+        raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
+
+
+def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target")) -> str | None:
+    """Why two texts are no pair, if so."""
+    for name, text in zip(names, sides, strict=False):  # what else there is may be anything
         if not text.strip():
             return f"empty {name}"
         if any("\ud800" <= c <= "\udfff" for c in text):
@@ -191,7 +208,7 @@ def _columns(
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
     wanted: tuple[int, ...] = columns or (1, 2)
-    fixed = columns is None
+    fixed, width = columns is None, None
     full = ((line, row) for line, row in rows if any(cell.strip() for cell in row))  # an empty line separates nothing
     head = list(itertools.islice(full, 20))
     names = [cell.strip().lower() for cell in head[0][1]] if head else []
@@ -200,7 +217,7 @@ def _columns(
     if langs is not None and head and not len(names) == len(missing) == 2:  # two columns that nobody named are theirs
         if missing:
             raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(names)})")
-        wanted, fixed = tuple(names.index(lang.lower()) + 1 for lang in langs), False
+        wanted, fixed, width = tuple(names.index(lang.lower()) + 1 for lang in langs), False, len(names)
         head = head[1:]
     elif columns is None and all(len(place) == 1 for place in places):
         wanted, fixed = (places[0][0], places[1][0]), len(names) == 2
@@ -211,6 +228,8 @@ def _columns(
     for line, row in itertools.chain(head, full):
         if len(row) < max(wanted) or (fixed and len(row) != 2):
             yield line, f"expected {max(wanted)} columns, found {len(row)}"
+        elif width is not None and any(cell.strip() for cell in row[width:]):  # a comma that nobody quoted
+            yield line, f"expected {width} columns, found {len(row)}"
         else:
             yield line, tuple(row[i - 1] for i in wanted)
 
@@ -279,7 +298,8 @@ def _records(path: Path, lines: Iterator[str], between: str) -> Iterator[tuple[i
         yield first + 1, row
 
 
-def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+def _parsed(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | list[Any] | str]]:
+    """Line numbers, each with what stands there in JSON, or with why there is nothing."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -288,11 +308,16 @@ def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator
         except (ValueError, RecursionError):
             yield number, "not JSON"
             continue
-        found = _record(record, langs)
+        yield number, record if isinstance(record, dict | list) else "expected a JSON object"
+
+
+def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+    for number, record in _parsed(lines):
+        found = record if isinstance(record, str) else _record(record, langs)
         yield from ((number, sides) for sides in ([found] if isinstance(found, str) else found))
 
 
-def _record(record: object, langs: tuple[str, ...] | None) -> list[list[str]] | str:
+def _record(record: dict[str, Any] | list[Any], langs: tuple[str, ...] | None) -> list[list[str]] | str:
     """The pairs of a record: by its keys, or as it has just two texts; a list of targets is one pair for each."""
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
         record = record["translation"]  # as data sets of Hugging Face have it

@@ -14,7 +14,7 @@ from PIL import Image
 
 from saccade.data import plates, scenes
 from saccade.data.pairs import Pair
-from saccade.data.pictures import file_key, open_picture
+from saccade.data.pictures import file_key, open_picture, size_of
 
 # Languages of CLDR with a Gregorian calendar, from many families and scripts.
 LANGUAGES = (  # noqa: SIM905
@@ -74,10 +74,15 @@ class PictureTask:
         return [Pair(name, text) for name in names for text in self.write(name)]
 
 
-def load_source(source: str) -> Image.Image:
-    """The picture that a source names: drawn, or from a file."""
+def load_source(source: str, side: int | None = None) -> Image.Image:
+    """The picture that a source names: drawn, or from a file, of which `side` pixels both ways may be enough."""
     task = _drawn(source)
-    return open_picture(source) if task is None else task.draw(source)
+    return open_picture(source, side=side) if task is None else task.draw(source)
+
+
+def measure(source: str) -> tuple[int, int]:
+    """The width and height of the picture that a source names; a file need not be decoded for that."""
+    return size_of(source) if _drawn(source) is None else load_source(source).size
 
 
 def source_key(source: str) -> bytes:

@@ -7,7 +7,7 @@ them: a word is right only if all of it is, and the nearest reference counts.
 
 from saccade.metrics.alignment import Agreement, Gold, Link, agreement, read_gold
 from saccade.metrics.bootstrap import interval, paired
-from saccade.metrics.captions import caption_scores
+from saccade.metrics.captions import caption_scores, caption_signatures
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
 from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_parts, text_scores, too_short
@@ -26,6 +26,7 @@ __all__ = [
     "bleu_of",
     "bleu_parts",
     "caption_scores",
+    "caption_signatures",
     "confusions",
     "coverage_deviation",
     "edits",

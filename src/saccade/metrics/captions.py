@@ -59,6 +59,17 @@ def caption_scores(outputs: Sequence[str], references: Sequence[Sequence[str]]) 
     return found
 
 
+def caption_signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
+    """How they were counted, in the manner of sacrebleu; BLEU-1 to 3 as BLEU-4."""
+    counts = {len(some) for some in references}
+    told = f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}|case:lc|tok:words|punct:no"
+    return {
+        "bleu4": f"{told}|smooth:none",
+        "rouge_l": f"{told}|beta:{BETA}",
+        "cider": f"{told}|n:{ORDER}|sigma:{SIGMA:g}|idf:these references",
+    }
+
+
 def _bleu(written: list[Words], known: list[list[Words]]) -> list[float]:
     most = max(map(len, known), default=1)
     streams = [[" ".join(k[i]) if i < len(k) else None for k in known] for i in range(most)]

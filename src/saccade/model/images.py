@@ -153,22 +153,25 @@ def _heads(width: int) -> int:
 
 
 class Change(nn.Module):
-    """What training changes about pictures [B, 3, H, W], each one differently and within its own size: place,
+    """What training changes about pictures [B, 3, H, W], each one differently and within its own size: place, scale,
     direction, light.
     """
 
     def __init__(self, image: ImageConfig) -> None:
         super().__init__()
-        self.shift, self.colour, self.flip = image.shift, image.colour, image.flip
+        self.shift, self.crop, self.colour, self.flip = image.shift, image.crop, image.colour, image.flip
 
     def forward(self, x: Tensor, sizes: Tensor) -> Tensor:
         batch, device = len(x), x.device
-        if self.shift or self.flip:
+        if self.shift or self.crop or self.flip:
             rows, columns = (torch.arange(n, device=device).expand(batch, n) for n in x.shape[2:])  # [B, H], [B, W]
             if self.flip:
                 turned = torch.rand(batch, 1, device=device) < 0.5
                 last = sizes[:, 1:] - 1
                 columns = torch.where(turned & (columns <= last), last - columns, columns)
+            if self.crop:
+                kept = 1 - self.crop * torch.rand(batch, 1, device=device)  # as much of both sides: the aspect stays
+                rows, columns = (_cut(p, size, kept) for p, size in ((rows, sizes[:, :1]), (columns, sizes[:, 1:])))
             if self.shift:
                 rows, columns = (self._moved(p, size) for p, size in ((rows, sizes[:, :1]), (columns, sizes[:, 1:])))
             each = torch.arange(batch, device=device)[:, None, None]
@@ -185,3 +188,10 @@ class Change(nn.Module):
         far = (2 * torch.rand(len(places), 1, device=places.device) - 1) * self.shift * size
         inside = (places + far.round().long()).clamp(min=0)
         return torch.where(places < size, torch.minimum(inside, size - 1), places)
+
+
+def _cut(places: Tensor, size: Tensor, kept: Tensor) -> Tensor:
+    """Places [B, n] of one direction within the share of it that is kept [B, 1], wherever that begins."""
+    start = torch.rand(len(places), 1, device=places.device) * (1 - kept) * size
+    inside = (start + (places + 0.5) * kept).long()  # of each new pixel, the old one that its middle falls on
+    return torch.where(places < size, torch.minimum(inside, size - 1), places)

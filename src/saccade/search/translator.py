@@ -125,7 +125,8 @@ class Translator:
         alone, kinds = not isinstance(texts, list), (str, Path) if self.reads_pictures else (str,)
         several: list[Any] = [texts] if not isinstance(texts, list) else [*texts]
         if not all(isinstance(t, kinds) for t in several):
-            raise ValueError(f"texts: {type(texts).__name__}, expected a string or a list of strings")
+            one, many = ("the path of a picture", "paths") if self.reads_pictures else ("a string", "strings")
+            raise ValueError(f"texts: {type(texts).__name__}, expected {one} or a list of {many}")
         found = self.translate([str(t) for t in several], chosen, look, prefix, inside, others=look)
         if alone and found[0].wrong:
             raise ValueError(found[0].wrong)
@@ -244,7 +245,7 @@ class Translator:
                 return _Source(text, [], (), (), False)
             fitted = self.pictures.get(text) if self.pictures is not None else None
             try:
-                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text)))
+                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
             except ValueError as error:
                 return _Source(text, [], (), (), False, wrong=str(error))
         if not text.strip():

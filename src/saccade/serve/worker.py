@@ -97,7 +97,8 @@ def _seen(translator: Any, encoded: list[str], limits: Limits) -> tuple[list[str
     for i, content in enumerate(encoded):
         names.append(f"picture {i}")
         try:
-            fitted[names[i]] = translator.source.fit(open_picture(base64.b64decode(content), limits.pixels))
+            opened = open_picture(base64.b64decode(content), limits.pixels, translator.source.side)
+            fitted[names[i]] = translator.source.fit(opened)
         except TooLargeError as error:
             broken[i], names[i] = {"over": ["pixels", error.pixels, limits.pixels]}, ""
         except ValueError as error:

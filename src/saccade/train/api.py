@@ -26,7 +26,9 @@ def train(
     force: bool = False,
     quiet: bool = False,
 ) -> Translator:
-    """Trains on a file of pairs, two parallel files or a built-in task, into the folder `output`; returns the model.
+    """Trains on pairs into the folder `output`; returns the model.
+
+    `data` is a file of pairs, two parallel files, a folder of pictures with captions, or a built-in task.
 
     `settings` are those of config.toml, by section: `{"model": {"width": 128}}`.
     """

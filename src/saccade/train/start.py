@@ -19,12 +19,15 @@ from saccade.data import (
     Pair,
     Source,
     Tokeniser,
+    Watch,
     choose_tokenisers,
     gather,
-    load_source,
+    measure,
     tokenise,
+    unwatched,
 )
-from saccade.data.backbones import load_backbone
+from saccade.data.backbones import EXTRA, LITE, load_backbone
+from saccade.data.cache import cache_folder
 from saccade.data.order import order
 from saccade.model import build
 from saccade.search import MOST_TOKENS
@@ -32,6 +35,7 @@ from saccade.train.loop import find_device
 from saccade.train.run import Run, frame_of, source_size
 
 ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
+PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
 BACKBONE_PIXELS = 224 * 224  # of one that a pretrained network looks at: what most of them are used to
@@ -53,11 +57,12 @@ def start(
     init: Path | None = None,
     force: bool = False,
     say: Callable[[str], None],
+    watch: Watch = unwatched,
 ) -> tuple[Run, Material]:
     """A new run folder for what was asked, as config.toml would have it, and the material to train it on.
 
     Nothing is written before everything was read and checked. A folder that exists is replaced only with `force`, and
-    only if it is a run.
+    only if it is a run. `watch` is told how far the reading of pictures is.
     """
     check(asked, preset)
     if output.exists() and not force:
@@ -73,7 +78,7 @@ def start(
             raise ValueError(f"{output}: is no run of saccade, so --force will not remove it") from None
     if init is not None and preset != "auto":
         raise ValueError("--preset: the run given by --init lends its size")
-    material = load(asked["data"], say)
+    material = load(asked["data"], say, watch)
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
     if init is not None:
@@ -87,6 +92,7 @@ def start(
     if isinstance(source, Frame):
         _check_grid(config, target, [*pairs, *material.dev])
         _check_mirror(config, texts["target"], say)
+        _check_eyes(config, material, say)
         known = len(material.skipped.skipped)
         material.look(source)
         for line in Corpus(skipped=material.skipped.skipped[known:]).report():
@@ -116,15 +122,16 @@ def _replace(output: Path, config: RunConfig, source: Tokeniser | Frame, target:
     return run
 
 
-def load(data: dict[str, Any], say: Callable[[str], None]) -> Material:
+def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatched) -> Material:
     """The pairs that a [data] section names; what was left out is said."""
     if not data.get("train"):
-        raise ValueError(f"nothing to train on: give a file of pairs, or one of {', '.join(TASKS)}")
+        raise ValueError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
 
     def source(part: str) -> Source:
         return Source(data[part], part, data.get("columns"), data.get("langs"), data.get("strict", False))
 
     material = gather(source("train"), source("dev") if data.get("dev") else None)
+    material.watch = watch
     if data.get("content") not in (None, material.content):
         raise ValueError(f"{data['train'][0]}: holds other pairs than when the run began; start a new run, or --init")
     for line in material.skipped.report():
@@ -269,11 +276,9 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     shapes, wrong = [], ""
     for source in few[:: max(1, len(few) // MEASURED)]:
         try:
-            picture = load_source(source)
+            shapes.append(measure(source)[::-1])
         except ValueError as error:
-            wrong = str(error)
-            continue  # it will be left out, and said to be
-        shapes.append((picture.height, picture.width))
+            wrong = str(error)  # it will be left out, and said to be
     if not shapes:
         raise ValueError(f"no picture can be read: {wrong}")
     height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
@@ -282,7 +287,8 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     share = share if picked or own else min(1.0, share)
     frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
     frame |= {n: asked[n] for n in frame if n in asked}
-    say(f"pictures: brought to {frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})")
+    size = f"{frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})"
+    say(f"pictures: brought to {size}, and kept so in {cache_folder()}")
     return {**picked, **frame}
 
 
@@ -317,6 +323,17 @@ def _check_grid(config: RunConfig, target: Tokeniser, pairs: list[Pair]) -> None
         needed = 1 + max(map(len, target.encode_all([p.target for p in pairs])))
     if needed > longest:
         raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
+
+
+def _check_eyes(config: RunConfig, material: Material, say: Callable[[str], None]) -> None:
+    """Whether there is enough to learn to see from; drawn pictures are simple, and letters soon known."""
+    count = len({p.source for p in material.sample})
+    lent = config.image is not None and config.image.backbone is not None
+    if not lent and material.source.task is None and not config.target.spelt and count < PHOTOGRAPHS:
+        say(
+            f"pictures: if they are photographs, {count:,} are few to learn to see from; a network that learned it "
+            f"elsewhere can lend its eyes: --set image.backbone={LITE} ({EXTRA})"
+        )
 
 
 def _check_mirror(config: RunConfig, captions: list[str], say: Callable[[str], None]) -> None:
