@@ -16,6 +16,7 @@ from saccade.lab.bench import Bench
 from saccade.lab.book import NAMES, claim_of, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
 from saccade.lab.notebook import notebook
+from saccade.lab.words import NOTES
 
 TIMED = ("cost", "order")  # rules about seconds, which a busy machine may break; the book is their test
 
@@ -55,8 +56,8 @@ def test_every_claim_still_points_the_same_way(tmp_path, monkeypatch, name):
         assert f'<html lang="{language}">' in drawn
         assert drawn.count("<svg") == len(claim.charts)
         assert html.escape(getattr(claim.rule, language)) in drawn
-        for said in claim.notes.values():  # what is tested stands beside what the notes say
-            assert html.escape(getattr(said, language)) in drawn
+        for note in claim.notes:  # whose claim it is
+            assert html.escape(getattr(NOTES[note], language)) in drawn
 
 
 def test_an_interrupted_claim_goes_on_where_it_was(tmp_path, monkeypatch):

@@ -70,18 +70,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "alignment",
-    {
-        "000": Words(
-            "It shows on which state of the input the model concentrates at each time.",
-            "모델이 시점별로 input의 어느 state에 집중하고 있는지를 보여줌",
-        ),
-        "002": Words(
-            "Words that are like each other match; words such as 'a', which are hard to match, come out like several "
-            "words.",
-            "유사한 단어간의 대응이 되는 것을 확인할 수 있고, 'a' 같이 대응이 어려운 단어들에 대해서는 여러 단어들과 유사하게 나오는 "
-            "것을 확인 가능하다.",
-        ),
-    },
+    ("000", "002"),
     Words("Is the alignment true?", "정렬 그림은 참인가"),
     Words(
         "The weights of attention show which source word each word came from. A word such as 'a', which matches nothing "

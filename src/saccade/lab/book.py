@@ -17,7 +17,7 @@ from typing import Any
 import saccade
 from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
-from saccade.lab.claim import Chart, Claim, Figure, Verdict, Words, values
+from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, NOTES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
@@ -153,9 +153,7 @@ def document(found: dict[str, dict[str, Any] | None]) -> str:
     lines += ["", f"{total:.0f} minutes in all. {told(TOLD['meaning'], 'en')} Machine: {machines}.", ""]
     for name, r in run.items():
         claim = claim_of(name)
-        said = (f"> {_said(note, words, 'en')}" for note, words in claim.notes.items())
-        lines += [f"## {claim.title.en}", "", "\n>\n".join(said), ""]
-        lines += [claim.setup.en, ""]
+        lines += [f"## {claim.title.en}", "", f"{_from(claim, 'en')}. {claim.setup.en}", ""]
         lines += [f"Rule: {claim.rule.en} **{r['verdict'].capitalize()}.**", ""]
         lines += [line for drawn in claim.charts for line in _table(curves(r["figures"], drawn), drawn)]
         lines += [f"`{_command(claim, r)}`", "", *([claim.tried.en, ""] if claim.tried.en else [])]
@@ -180,8 +178,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
     parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{html.escape(told(claim.says, language))}</p>")
-    said = (f"<li>{html.escape(_said(note, words, language))}</li>" for note, words in claim.notes.items())
-    parts.append(f"<p>{told(TOLD['notes'], language)}:</p><ul>{''.join(said)}</ul>")
+    parts.append(f"<p>{html.escape(_from(claim, language))}.</p>")
     parts.append(f"<h2>{told(TOLD['setup'], language)}</h2>")
     if record["quick"]:
         parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
@@ -211,9 +208,10 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     return whole(told(claim.title, language), "".join(parts), language=language)
 
 
-def _said(note: str, words: Words, language: str) -> str:
-    """What a note says, and which it is."""
-    return f"{told(words, language)} ({note}, {told(NOTES[note], language)})"
+def _from(claim: Claim, language: str) -> str:
+    """Which of the notes a claim is from."""
+    titles = "; ".join(f"{note}, {told(NOTES[note], language)}" for note in claim.notes)
+    return f"{told(TOLD['notes'], language)}: {titles}"
 
 
 def _of_quality(drawn: Chart) -> Chart:

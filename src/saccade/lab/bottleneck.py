@@ -56,20 +56,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "bottleneck",
-    {
-        "000": Words(
-            "Information becomes a bottleneck where one vector sums up so many sentences.",
-            "하나의 vector로 아주 많은 문장들을 요약하는 과정에서 정보가 bottleneck된다.",
-        ),
-        "001": Words(
-            "The longer a sentence, the more this is seen; it is the limit of seq2seq.",
-            "한 문장의 길이가 길어질 수록 이러한 현상은 두드러지게 발생하며 이는 seq2seq 구조의 한계점이다.",
-        ),
-        "004": Words(
-            "With attention, quality does not fall much even where sentences grow longer.",
-            "attention을 사용하면 문장이 길어지더라도 성능이 크게 하락하지 않음을 알 수 있습니다.",
-        ),
-    },
+    ("000", "001", "004"),
     Words("The bottleneck", "병목"),
     Words(
         "Without attention a single vector has to hold the whole source: quality falls as sentences grow longer. With "

@@ -87,18 +87,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "bridge",
-    {
-        "003": Words(
-            "Where Q and K share the same width, but the direction in which likeness acts on importance (liking, "
-            "disliking) differs.",
-            "서로 같은 특징 차원을 공유하고 있으나 상황에 따라 유사도가 중요도에 작용하는 방향(선호/비선호)이 다를 경우",
-        ),
-        "004": Words(
-            "Rather than taking the dot product at once, a bridge has to be laid between source language and target "
-            "language.",
-            "단순히 dot product를 해 주기보단 source language와 target language 간에 bridge를 하나 놓아주어야 합니다.",
-        ),
-    },
+    ("003", "004"),
     Words("A bridge between domains", "두 영역 사이의 다리"),
     Words(
         "States of two languages lie in different spaces, so a linear map between them must come before the dot "

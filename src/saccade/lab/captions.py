@@ -114,12 +114,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "captions",
-    {
-        "000": Words(
-            "At the word bird, what is around the bird is highlighted and has high weights.",
-            "bird라는 단어부분에서는 새 주변에 하이라이트되어서 높은 가중치를 보였다는 것을 알 수 있음",
-        ),
-    },
+    ("000",),
     Words("Captions that look", "보면서 쓰는 설명"),
     Words(
         "A caption written over a grid of features, with a glance for each word, is better than one written from a "

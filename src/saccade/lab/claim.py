@@ -42,7 +42,7 @@ class Claim:
     """A sentence of the lecture notes as an experiment."""
 
     name: str
-    notes: dict[str, Words]  # what which of the notes says: translated, and word for word
+    notes: tuple[str, ...]  # which of the notes say it
     title: Words
     says: Words
     setup: Words

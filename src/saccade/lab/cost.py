@@ -70,15 +70,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "cost",
-    {
-        "002": Words(
-            "To learn with such a sequential structure costs an enormous amount of "
-            "computing. … A Transformer's input is not sequential in this way, so "
-            "it is far more efficient to train.",
-            "이렇게 시퀀셜한 구조를 가지고 학습하는 것은 엄청난 계산 비용을 유발한다. … transformer는 입력구조가 이렇게 "
-            "sequential하지 않기 때문에 학습측면에서 훨씬 효율적이다.",
-        ),
-    },
+    ("002",),
     Words("The cost of going word by word", "한 단어씩 가는 값"),
     Words(
         "Recurrent attention computes one word after the other; a Transformer computes all words of a training step at "

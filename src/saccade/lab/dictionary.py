@@ -143,12 +143,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "dictionary",
-    {
-        "004": Words(
-            "Attention: finding the keys that are like the query, and getting their values.",
-            "Query와 비슷한 값을 가진 Key를 찾아서 그 Value를 얻는 과정",
-        ),
-    },
+    ("004",),
     Words("The differentiable dictionary", "미분 가능한 사전"),
     Words(
         "Attention is a dictionary that answers with every value, each as much as its key is like the query.",

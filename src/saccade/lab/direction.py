@@ -48,16 +48,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "direction",
-    {
-        "001": Words(
-            "An RNN has the fault that what came first is lost the further it goes. The LSTM was proposed to mend it.",
-            "RNN은 뒤로 갈수록 초기 정보가 손실되는 단점이 있다. 이를 보완할 수 있는 모델로서 제안된 것이 LSTM 모델이다.",
-        ),
-        "002": Words(
-            "So LSTM or GRU take the place of this RNN. Long dependencies become easier with them, by comparison.",
-            "그래서 이 RNN을 LSTM, GRU로 바꿔주게 된다. 이렇게 되면 비교적 장기종속성이 완화되지만",
-        ),
-    },
+    ("001", "002"),
     Words("Cells and directions", "셀과 방향"),
     Words(
         "A plain RNN forgets what was long ago; the gates of an LSTM or GRU carry it further. An encoder that also "

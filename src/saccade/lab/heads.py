@@ -39,12 +39,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "heads",
-    {
-        "003": Words(
-            "Several independent heads work in parallel and learn relations and patterns from many angles.",
-            "여러 독립적인 적응형 가중 어텐션 메커니즘(헤드)으로 병렬 처리하여, 데이터 간 관계와 패턴을 다각도로 학습하는 기법",
-        ),
-    },
+    ("003",),
     Words("Several heads", "여러 개의 헤드"),
     Words(
         "Several heads at the same width look at several places at once and keep apart what they saw there.",

@@ -77,12 +77,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "mask",
-    {
-        "003": Words(
-            "By blocking or adjusting the weights of certain places it keeps what is to be predicted from leaking.",
-            "특정 위치에 대한 가중치를 차단하거나 조정함으로써 예측해야 하는 정보가 유출되거나 불필요한 정보가 참조되는 것을 방지함",
-        ),
-    },
+    ("003",),
     Words("The causal mask", "인과 마스크"),
     Words(
         "While it trains, a decoder is given the whole target. Without a mask it sees the word it should predict, "

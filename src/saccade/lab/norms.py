@@ -70,17 +70,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "norms",
-    {
-        "002": Words(
-            "In the extreme, where a mini-batch has size 1, there is no variance "
-            "and nothing can be normalised. … It can also be applied where "
-            "sequences of different lengths come in as a batch. … f(x) + x "
-            "guarantees a gradient of at least 1.",
-            "극단적으로 mini-batch 크기가 1이면 분산이 없어서 normalizing이 안된다. … 서로 다른 길이를 갖는 "
-            "sequence가 batch 단위의 입력으로 들어오는 경우에도 적용할 수 있다. … f(x)+x 구조에서는 최소한 1의 "
-            "gradient가 보장되기 때문에 안정적인 학습이 가능해진다",
-        ),
-    },
+    ("002",),
     Words("Normalisation and residual connections", "정규화와 잔차 연결"),
     Words(
         "Batch normalisation in a recurrent cell needs statistics of every step and large batches; layer normalisation "

@@ -22,7 +22,6 @@ def notebook(claim: Claim) -> dict[str, Any]:
     )
     cells = [
         _text(f"# {claim.title.en} · {claim.title.ko}\n\n{claim.says.en}\n\n{claim.says.ko}"),
-        _text("\n\n".join(f"> {said.en}\n>\n> {said.ko} ({note})" for note, said in claim.notes.items())),
         _text(f"{claim.setup.en}\n\n{claim.setup.ko}"),
         _code(source),
         *([] if claim.live is None else [_code(f"{claim.live.__name__}()")]),

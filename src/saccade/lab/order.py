@@ -59,15 +59,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "order",
-    {
-        "003": Words(
-            "Luong: the decoder's current hidden state makes the context vector, which is applied to the current "
-            "hidden state. Bahdanau: its previous one makes it, and it is applied to the current input.",
-            "루옹 어텐션(Luong Attention) : 디코더의 현재 시점 은닉 상태를 활용하여 문맥 벡터를 생성하고, 이를 현재 시점 "
-            "은닉 상태에 적용하는 어텐션 기법 … 바다나우 어텐션(Bahdanau Attention) : 디코더의 이전 시점 은닉 상태를 "
-            "활용하여 문맥 벡터를 생성하고, 이를 현재 시점 입력값에 적용하는 어텐션 기법",
-        ),
-    },
+    ("003",),
     Words("Bahdanau and Luong", "바다나우와 루옹"),
     Words(
         "The notes tell the two orders apart; this is what follows from them. Where the current state asks, after the cell has "

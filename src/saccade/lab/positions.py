@@ -59,16 +59,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "positions",
-    {
-        "000": Words(
-            "A self-attention layer takes a set of input vectors and compares each of them with the others.",
-            "Self-Attention Layer는 input vector set을 입력받아서 각 input vector들끼리 비교하는 형태이다.",
-        ),
-        "002": Words(
-            "In the encoder of the Transformer, a vector of positional encoding is added to the embedding.",
-            "transformer의 인코더 구조에서는 임베딩 벡터에 포지셔널 인코딩 벡터를 더해주는 식으로 학습이 진행된다.",
-        ),
-    },
+    ("000", "002"),
     Words("Positions", "위치"),
     Words(
         "Self-attention by itself does not know the order of its words: permute them, and its answers are permuted, no "

@@ -43,12 +43,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "scaling",
-    {
-        "000": Words(
-            "The larger D_Q is (the wider both vectors), the more the gradient vanishes.",
-            "D_Q 가 클수록 (두 벡터 차원이 클 수록)gradient vanishing 문제가 발생",
-        ),
-    },
+    ("000",),
     Words("Why divide by √d", "왜 √d로 나누는가"),
     Words(
         "Dot products of wide vectors are large, so their softmax looks at one place alone and passes on hardly any "

@@ -69,20 +69,7 @@ def judge(figures: Sequence[Figure]) -> Verdict:
 
 CLAIM = Claim(
     "scores",
-    {
-        "000": Words(
-            "All similarities are computed at once by a matrix multiplication, which is efficient.",
-            "matrix multiplication을 통해서 모든 similarities 한번에 계산할 수 있어서 효율적.",
-        ),
-        "001": Words(
-            "There are various attention scoring functions.",
-            "attention scoring function은 다양하다.",
-        ),
-        "003": Words(
-            "Its table has five: dot product, learnable weighted, additive, concatenation, scaled dot product.",
-            "Attention Score Function",
-        ),
-    },
+    ("000", "001", "003"),
     Words("Seven score functions", "일곱 가지 점수 함수"),
     Words(
         "Attention can compare query and key in many ways (dot, scaled, general, additive, concat, by angle, by place "

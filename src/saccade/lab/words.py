@@ -44,7 +44,7 @@ TOLD = {
     "verdict": Words("The verdict", "판정"),
     "rule": Words("The rule, decided before", "미리 정한 규칙"),
     "again": Words("To run it again", "다시 해 보기"),
-    "notes": Words("What the lecture notes say", "강의 노트의 말"),
+    "notes": Words("From the lecture notes", "강의 노트"),
     "files": Words("Figures, and a notebook to change", "수치와, 바꾸어 볼 수 있는 노트북"),
     "range": Words(
         "Points are means over the seeds; bands, and what stands in brackets, reach from the lowest to the highest.",
