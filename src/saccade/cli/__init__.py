@@ -15,6 +15,33 @@ from typing import Annotated
 import typer
 
 import saccade
+from saccade.cli.options import (
+    Beam,
+    Columns,
+    Force,
+    Inside,
+    Json,
+    Languages,
+    LengthPenalty,
+    NBest,
+    Occlude,
+    Output,
+    Part,
+    Prefix,
+    RunFolder,
+    Sample,
+    Save,
+    Seed,
+    Show,
+    Strict,
+    Temperature,
+    TopK,
+    TopP,
+    View,
+    Whole,
+    Width,
+    With,
+)
 from saccade.errors import UsageError
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
@@ -77,14 +104,12 @@ def train(
     init: Annotated[Path | None, typer.Option(metavar="RUN", help="Start from the weights of this run.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with a run where it stopped.")] = None,
     force: Annotated[bool, typer.Option(help="Replace a run that stands where the new one should go.")] = False,
-    columns: Annotated[
-        str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")
-    ] = None,
+    columns: Columns = None,
     langs: Annotated[
         str | None,
         typer.Option(metavar="KO-EN", help="Languages, for who serves it; they choose in TMX, JSON or a header."),
     ] = None,
-    strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+    strict: Strict = False,
     device: Annotated[str | None, typer.Option(help="cpu, or what torch knows of besides, such as cuda.")] = None,
 ) -> None:
     """Train a model on pairs, of texts or of pictures and what is said of them."""
@@ -133,19 +158,6 @@ def show_config() -> None:
     print(manual())
 
 
-LengthPenalty = Annotated[
-    float | None,
-    typer.Option(help="0 favours short outputs; more, long ones.", show_default="1 for texts, 0 for pictures"),
-]
-
-
-Columns = Annotated[str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")]
-Languages = Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")]
-Part = Annotated[
-    str, typer.Option(metavar="train|dev|test", help="Which part, of a built-in task or of captions that name parts.")
-]
-
-
 def _part(name: str) -> str:
     from saccade.errors import unknown
 
@@ -156,22 +168,20 @@ def _part(name: str) -> str:
 
 @app.command()
 def evaluate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")],
+    run: RunFolder,
     test: Annotated[
         list[str],
         typer.Argument(
             metavar="TEST | SRC REF", help="Pairs, two parallel files, pictures with captions, or a task's test part."
         ),
     ],
-    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
+    beam: Width = 5,
     length_penalty: LengthPenalty = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
-    together: Annotated[
-        list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
-    ] = None,
+    as_json: Whole = False,
+    together: With = None,
     columns: Columns = None,
     langs: Languages = None,
-    strict: Annotated[bool, typer.Option(help="A line that cannot be used is an error.")] = False,
+    strict: Strict = False,
     part: Part = "test",
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
@@ -204,8 +214,8 @@ def compare(
         str | None, typer.Option("--ref", metavar="FILE", help="The targets, if TEST holds just the sources.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="A page, .html.")] = None,
-    beam: Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as one JSON object.")] = False,
+    beam: Width = 5,
+    as_json: Whole = False,
     columns: Columns = None,
     langs: Languages = None,
     part: Part = "test",
@@ -226,56 +236,13 @@ def compare(
 @app.command()
 def info(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as one JSON object.")] = False,
+    as_json: Whole = False,
 ) -> None:
     """Tell what a run is, what it was trained on, how good it is."""
     with plainly():
         from saccade.cli.evaluation import info_command
 
         info_command(run, as_json)
-
-
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a trained run.")]
-Output = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output if not given."),
-]
-Beam = Annotated[
-    int | None,
-    typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5, or --nbest"),
-]
-NBest = Annotated[
-    int, typer.Option(min=1, max=100, help="How many outputs for each, as lines of number, score and text.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
-Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]
-View = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Which glances to draw: words, pieces, mean, LAYER, LAYER.HEAD, or words:… encoder:… decoder:… of these.",
-    ),
-]
-Inside = Annotated[bool, typer.Option(help="Also where encoder and decoder looked at themselves: --json, --save.")]
-Occlude = Annotated[
-    bool, typer.Option(help="Also tell whether each glance mattered: hide what a word looked at, and ask again.")
-]
-Save = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Also as .html .png .svg .pdf .json .csv .txt .soft .pharaoh.")
-]
-Sample = Annotated[bool, typer.Option(help="Draw outputs by chance instead of searching for the best.")]
-Temperature = Annotated[float, typer.Option(help="Sampling: below 1 is more careful, above more daring.")]
-TopK = Annotated[int, typer.Option(help="Sampling: only among so many words; 0 is all.")]
-TopP = Annotated[float, typer.Option(help="Sampling: only among the likeliest words of this share.")]
-Seed = Annotated[int, typer.Option(help="Sampling: another seed, other outputs.")]
-Prefix = Annotated[str, typer.Option(help="What every output must begin with.")]
-Force = Annotated[
-    str | None,
-    typer.Option(metavar="TARGET", help="Score this target, and show its glances, instead of searching."),
-]
-With = Annotated[
-    list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to decode with as one; repeatable.")
-]
 
 
 @app.command()
