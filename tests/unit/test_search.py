@@ -11,7 +11,7 @@ from saccade.config import ModelConfig
 from saccade.data import Frame, Tokeniser
 from saccade.model import build
 from saccade.search import Options, Sampling, Translator, beam_search, force
-from saccade.search.translator import LENGTH_PENALTY
+from saccade.search.options import LENGTH_PENALTY
 from saccade.search.tree import Grown
 from saccade.see import Prediction
 

@@ -8,7 +8,8 @@ knows numbers; only the `Translator` at its door knows text.
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
 from saccade.search.occlusion import occlude
-from saccade.search.translator import AT_ONCE, MOST_TOKENS, MOST_WRITTEN, Options, Translator
+from saccade.search.options import Options
+from saccade.search.translator import AT_ONCE, MOST_TOKENS, MOST_WRITTEN, Translator
 
 __all__ = [
     "AT_ONCE",

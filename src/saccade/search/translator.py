@@ -1,9 +1,7 @@
 """Runs at work: text in, predictions out, one for one."""
 
-import hashlib
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -18,6 +16,8 @@ from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
+from saccade.search.options import LENGTH_PENALTY, Options
+from saccade.search.reading import Reading, chances, padded, spread_onto_first
 from saccade.search.tree import Grown, Kept, branches
 from saccade.see import Prediction, Token
 from saccade.see.alignment import END
@@ -25,44 +25,7 @@ from saccade.see.alignment import END
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them
 AT_ONCE = 64  # sources in a batch
-LENGTH_PENALTY = {  # of texts, where the source says how long; of pictures, where a longer caption claims more
-    False: 1.0,
-    True: 0.0,
-}
-LEAST_TEMPERATURE = 0.001  # below, all but the likeliest word underflow
 RUNNERS = 3  # words told of that might have stood in place of one
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to search."""
-
-    beam: int = 5  # hypotheses kept while searching; 1 is greedy
-    nbest: int = 1  # how many of them are returned
-    length_penalty: float | None = None  # 0 favours short outputs, more favours long ones; None: LENGTH_PENALTY
-    coverage_penalty: float = 0.0  # how much it matters that the whole source was looked at
-    sample: bool = False  # draw by chance in place of searching
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-    tree: bool = False  # also tell everything that the beam ever kept
-
-    def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise ValueError(f"beam: {self.beam}, expected at least 1")
-        if not self.sample and not 1 <= self.nbest <= self.beam:
-            raise ValueError(f"nbest: {self.nbest}, expected a number from 1 to beam={self.beam}")
-        if self.nbest < 1:
-            raise ValueError(f"nbest: {self.nbest}, expected at least 1")
-        if not self.temperature >= LEAST_TEMPERATURE:
-            raise ValueError(f"temperature: {self.temperature}, expected at least {LEAST_TEMPERATURE}")
-        if not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p: {self.top_p}, expected a share, 0 < top_p ≤ 1")
-        if self.top_k < 0:
-            raise ValueError(f"top_k: {self.top_k}, expected 0 (all) or more")
-        if not self.sample and (self.temperature, self.top_k, self.top_p, self.seed) != (1.0, 0, 1.0, 0):
-            raise ValueError("temperature, top_k, top_p and seed are for sampling: add sample=True")
 
 
 class Translator:
@@ -149,7 +112,7 @@ class Translator:
 
         kept: dict[int, list[Kept]] = {}
 
-        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
+        def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
             grown = Grown(len(rows), options.nbest if options.sample else options.beam) if options.tree else None
             found = self._search(rows, memories, options, begin, grown)
             if grown is not None:
@@ -186,7 +149,7 @@ class Translator:
             for s, t in zip(sources, targets, strict=True)
         }
 
-        def write(rows: list[_Source], memories: list[Memory]) -> list[list[Hypothesis]]:
+        def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[wanted[id(s)]] for s in rows]
 
         found = self._all(sources, write, 1, 1, inside, steer)
@@ -214,8 +177,8 @@ class Translator:
 
     def _all(
         self,
-        sources: list["_Source"],
-        write: Callable[[list["_Source"], list[Memory]], list[list[Hypothesis]]],
+        sources: list[Reading],
+        write: Callable[[list[Reading], list[Memory]], list[list[Hypothesis]]],
         looked: int,
         nbest: int,
         inside: bool = False,
@@ -239,17 +202,17 @@ class Translator:
                 done[i] = replace(best, alternatives=tuple(others))
         return [d for d in done if d is not None]
 
-    def _read(self, text: str) -> "_Source":
+    def _read(self, text: str) -> Reading:
         if isinstance(self.source, Frame):
             if not text:
-                return _Source(text, [], (), (), False)
+                return Reading(text, [], (), (), False)
             fitted = self.pictures.get(text) if self.pictures is not None else None
             try:
-                return _Source(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
+                return Reading(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
             except ValueError as error:
-                return _Source(text, [], (), (), False, wrong=str(error))
+                return Reading(text, [], (), (), False, wrong=str(error))
         if not text.strip():
-            return _Source(text, [], (), (), False)
+            return Reading(text, [], (), (), False)
         encoded = self.source.encode(text)
         unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
@@ -258,23 +221,23 @@ class Translator:
         for other in readings[1:]:
             unknown += tuple(text[a:b] for n, (a, b) in zip(other.ids, other.spans, strict=True) if n == UNKNOWN)
         cut = max(len(found.ids) for found in (encoded, *readings)) > self.most
-        return _Source(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
+        return Reading(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
 
     @torch.inference_mode()
-    def _encode(self, sources: list["_Source"], inside: bool = False) -> list[Memory]:
+    def _encode(self, sources: list[Reading], inside: bool = False) -> list[Memory]:
         device = next(self.models[0].parameters()).device
         if isinstance(self.source, Frame):
             fitted = [s.picture for s in sources if s.picture is not None]
             pixels, sizes = stack(np.stack([f.seen for f in fitted]), np.array([f.size for f in fitted], np.int32))
             return [model.encode(pixels.to(device), sizes.to(device), inside) for model in self.models]
         return [
-            model.encode(*_padded([s.numbers(i)[: self.most] for s in sources], device), inside)
+            model.encode(*padded([s.numbers(i)[: self.most] for s in sources], device), inside)
             for i, model in enumerate(self.models)
         ]
 
     def _search(
         self,
-        sources: list["_Source"],
+        sources: list[Reading],
         memories: list[Memory],
         options: Options,
         begin: list[int],
@@ -290,7 +253,7 @@ class Translator:
         sampling = None
         if options.sample:
             longest = int(limits.max())
-            draws = torch.stack([_draws(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
+            draws = torch.stack([chances(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
             sampling = Sampling(draws, options.temperature, options.top_k, options.top_p)
         return beam_search(
             self.models,
@@ -312,7 +275,7 @@ class Translator:
 
     def _look(
         self,
-        sources: list["_Source"],
+        sources: list[Reading],
         memories: list[Memory],
         best: list[Hypothesis],
         inside: bool,
@@ -323,7 +286,7 @@ class Translator:
         spread = None
         if self.readers:
             others = enumerate(memories[1:], 1)
-            spread = [None, *(_spread(sources, i, memory.mask.shape[1]) for i, memory in others)]
+            spread = [None, *(spread_onto_first(sources, i, memory.mask.shape[1]) for i, memory in others)]
         look = None if steer is None else _steered(memories[0].mask, targets, steer)
         forced = force(self.models, memories, targets, start=START, spread=spread, look=look)
         costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
@@ -347,7 +310,7 @@ class Translator:
             looks.append(_Looked(costs[b, :written].tolist(), attention, beside, gates))
         return looks
 
-    def _say(self, source: "_Source", hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
+    def _say(self, source: Reading, hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
         text = self.target.decode(hypothesis.tokens)
         said = Prediction(
             source.text,
@@ -420,23 +383,6 @@ class _Looked(NamedTuple):
     gates: tuple[float, ...]  # how much of what was seen was let in, if there is a gate
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Source:
-    """A text, or a picture, as the models read it."""
-
-    text: str
-    ids: list[int]
-    tokens: tuple[Token, ...]  # with the end
-    unknown: tuple[str, ...]
-    cut: bool
-    picture: Fitted | None = None
-    readings: tuple[Encoded, ...] = ()  # one for each model, where they differ
-    wrong: str = ""  # why it cannot be read, if so
-
-    def numbers(self, model: int) -> list[int]:
-        return self.readings[model].ids if self.readings else self.ids
-
-
 def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, ...]) -> Tensor:
     """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at some places alone."""
     (word, *places), many = steer, mask.sum(1).min().item()
@@ -456,38 +402,3 @@ def _as_given(found: Prediction, text: str, encoded: Encoded) -> Prediction:
     pieces = [Token(text[a:b], (a, b)) for a, b in encoded.spans[: len(found.target_tokens) - 1]]
     ended = (*pieces, Token(END, (len(text), len(text))))
     return replace(found, text=text, score=sum(found.log_probabilities), target_tokens=ended)
-
-
-def _padded(rows: list[list[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Numbers that end with STOP, and which of them are real: [B, N] each."""
-    tokens = pad([[*row, STOP] for row in rows]).to(device)
-    lengths = torch.tensor([len(row) + 1 for row in rows], device=device)
-    return tokens, torch.arange(tokens.shape[1], device=device) < lengths.unsqueeze(1)
-
-
-def _spread(sources: list[_Source], model: int, length: int) -> Tensor:
-    """How the pieces of a model lie on those of the first, by the characters they share: [B, N, N of the first].
-
-    Rows add up to 1, so weights that are spread still do; the end lies on the end.
-    """
-    widest = max(len(s.tokens) for s in sources)
-    onto = torch.zeros(len(sources), length, widest)
-    for b, source in enumerate(sources):
-        spans, end = source.readings[model].spans[: length - 1], len(source.tokens) - 1
-        for n, (start, stop) in enumerate(spans):
-            for m, (_, (first, last)) in enumerate(source.tokens[:-1]):
-                onto[b, n, m] = max(0, min(stop, last) - max(start, first))
-        onto[b, len(spans), end] = 1
-        lost = onto[b].sum(-1) == 0  # a piece that shares no character with any, such as one of a cut source
-        onto[b, lost, end] = 1
-    return onto / onto.sum(-1, keepdim=True)
-
-
-def _draws(source: list[int] | str, seed: int, samples: int, longest: int) -> Tensor:
-    """Chance that depends on the source and the seed alone, so that the company of others changes nothing."""
-    return torch.tensor([_numbers(repr((seed, sample, source)), longest) for sample in range(samples)])
-
-
-def _numbers(key: str, count: int) -> list[float]:
-    chance = random.Random(hashlib.sha256(key.encode()).digest())
-    return [chance.random() for _ in range(count)]
