@@ -19,7 +19,7 @@ from saccade.errors import unknown
 from saccade.lab.bench import TOY, Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
-from saccade.lab.words import LANGUAGES, NOTES, TOLD, told
+from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
 from saccade.see.files import write_whole
 from saccade.see.page import whole
@@ -210,8 +210,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
 
 def _from(claim: Claim, language: str) -> str:
     """Which of the notes a claim is from."""
-    titles = "; ".join(f"{note}, {told(NOTES[note], language)}" for note in claim.notes)
-    return f"{told(TOLD['notes'], language)}: {titles}"
+    return f"{told(TOLD['notes'], language)}: {', '.join(claim.notes)}"
 
 
 def _of_quality(drawn: Chart) -> Chart:

@@ -30,13 +30,6 @@ ARMS = {  # that have a name in Korean
     "answer": "답",
     **{f"{cell}, {way}": f"{cell}, {told}" for cell in CELLS for way, told in WAYS.items()},
 }
-NOTES = {
-    "000": Words("“Lecture 13. Attention” (EECS 498-007)", "「Lecture 13. Attention」(EECS 498-007)"),
-    "001": Words("“Attention”, with BiRNN and LSTM", "「Attention」(BiRNN, LSTM)"),
-    "002": Words("“Attention_Namtaek” (2021)", "「Attention_Namtaek」(2021)"),
-    "003": Words("“Attention Mechanism” (Text Analytics, 2024)", "「Attention Mechanism」(Text Analytics, 2024)"),
-    "004": Words("“Attention”, from dictionaries to translation", "「Attention」(사전에서 번역까지)"),
-}
 TOLD = {
     "claim": Words("The claim", "주장"),
     "setup": Words("The set-up", "실험"),
@@ -44,7 +37,7 @@ TOLD = {
     "verdict": Words("The verdict", "판정"),
     "rule": Words("The rule, decided before", "미리 정한 규칙"),
     "again": Words("To run it again", "다시 해 보기"),
-    "notes": Words("From the lecture notes", "강의 노트"),
+    "notes": Words("Lecture notes", "강의 노트"),
     "files": Words("Figures, and a notebook to change", "수치와, 바꾸어 볼 수 있는 노트북"),
     "range": Words(
         "Points are means over the seeds; bands, and what stands in brackets, reach from the lowest to the highest.",
