@@ -88,8 +88,9 @@ CLAIM = Claim(
     tried=Words(
         "The first version of the rule asked for 30 points; a share is asked for since, so that it can also be asked of "
         "pairs on which nobody reaches 100. The figures fulfil both."
-        " This rule, and the control with positions, were written after the models had been measured.",
+        " This rule, and the control with positions, were written after a first measurement; what stands here was measured anew, after "
+        "them.",
         "규칙의 첫 판은 30점을 물었다. 아무도 100에 이르지 못하는 쌍에도 물을 수 있도록 이제는 비율을 묻는다. 수치는 둘 다 만족한다."
-        " 이 규칙과 위치를 넣은 대조는 모형들을 측정한 뒤에 쓰였다.",
+        " 이 규칙과 위치를 넣은 대조는 첫 측정 뒤에 쓰였고, 여기 있는 수치는 그 뒤에 새로 측정한 것이다.",
     ),
 )
