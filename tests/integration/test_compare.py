@@ -118,7 +118,7 @@ def test_whether_a_glance_mattered(folder):
         (["long", "long", "test.tsv", "--json"], "a system stands there twice", 2),
         (["perfect.txt", "scenes", "--json"], "perfect.txt: is no run of saccade; of pictures, one of those", 1),
         (["long", "short.txt", "test.tsv", "--json"], "short.txt: 1 lines, expected one for each of 200 sources", 1),
-        (["long", "none.txt", "test.tsv", "--json"], "none.txt: cannot be read", 1),
+        (["long", "none.txt", "test.tsv", "--json"], "none.txt: neither a run nor a file of outputs", 1),
     ],
 )
 def test_what_cannot_be_compared_is_said_in_one_line(folder, arguments, says, code):

@@ -13,7 +13,7 @@ import torch
 from saccade.cli.laboratory import lab_command
 from saccade.lab import scaling
 from saccade.lab.bench import Bench
-from saccade.lab.book import NAMES, claim_of, page, publish, run_claim, write_index
+from saccade.lab.book import NAMES, _marked, claim_of, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
 from saccade.lab.notebook import notebook
 
@@ -54,7 +54,7 @@ def test_every_claim_still_points_the_same_way(tmp_path, monkeypatch, name):
         drawn = page(claim, record, language)
         assert f'<html lang="{language}">' in drawn
         assert drawn.count("<svg") == len(claim.charts)
-        assert html.escape(getattr(claim.rule, language)) in drawn
+        assert _marked(getattr(claim.rule, language)) in drawn
         assert ", ".join(claim.notes) in drawn  # whose claim it is
 
 

@@ -281,6 +281,14 @@ def test_words_come_first_where_they_are_in_pieces():
     assert ">ze<" not in table
     letters = prediction(source_tokens=tokens(*"the cat"), target_tokens=tokens(*"die Katze"), cross=None)
     assert usual(letters) == "pieces"  # spelt: a row of whole words would hide the letters
+    short = prediction(
+        source="톰은 집에 갔어.",
+        source_tokens=tokens("톰은", " ", "집", "에", " ", "갔", "어."),
+        text="Tom went home.",
+        target_tokens=tokens("Tom", " went", " ho", "me."),
+        cross=None,
+    )
+    assert usual(short) == "words"  # pieces of syllables are short, and pieces all the same
 
 
 def test_a_font_installed_since_is_found(monkeypatch):
@@ -464,3 +472,19 @@ def test_a_soft_file_that_ends_early_is_said_to(tmp_path):
     (tmp_path / "y.soft").write_text("\n".join(lines[:-2]) + "\n")
     with pytest.raises(ValueError, match=r"y.soft:1: 4 rows of weights should follow, but the file ends after \d"):
         read_soft(tmp_path / "y.soft")
+
+
+def test_samples_of_what_is_spelt_link_symbols():
+    """A word that is spelt is one word: `0-0` would say nothing."""
+    from saccade.cli.evaluation import _symbol_links
+
+    weights = np.array([[0.9, 0.1, 0], [0.2, 0.8, 0], [0, 0.1, 0.9]], dtype=np.float32)
+    said = prediction(
+        source="ca",
+        text="k a",
+        source_tokens=tokens("c", "a"),
+        target_tokens=tokens("k", " a"),
+        cross=weights[None, None],
+    )
+    assert _symbol_links(said) == ["c→k", "a→a"]
+    assert _symbol_links(prediction(cross=None)) == []

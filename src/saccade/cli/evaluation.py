@@ -33,6 +33,7 @@ from saccade.evaluate import (
 )
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
+from saccade.see import Prediction
 from saccade.see.files import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
@@ -40,6 +41,7 @@ from saccade.train.start import place
 
 CAPTIONS = tuple(NAMES)[len(TEXT) :]
 SHOWN_WORDS, SHOWN_SENTENCES = 10, 5
+MOST_LINKS = 20  # of a sample
 SYMBOLS = ("exact", "wer", "per", "cer", "bleu", "chrf", "ter")  # what says most stands first
 
 
@@ -97,9 +99,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
     if output is None and not as_json:
         raise UsageError("say where to: -o report.html, or --json")
     check_page(output)
-    runs = {name: Path(name) for name in systems if (Path(name) / "config.toml").exists()}
-    if len(set(systems)) < len(systems):
-        raise UsageError("a system stands there twice")
+    runs = _runs(systems)
     found: dict[str, System] = {}
     if not runs:
         corpus = _read(test)
@@ -262,12 +262,33 @@ def print_score(report: Report, console: Console, where: str = "dev:") -> None:
 
 
 def print_samples(translator: Translator, sources: list[str], console: Console) -> None:
-    """What it writes and, of texts, which word came from which."""
+    """What it writes and, of texts, which word came from which or, where words are spelt, which symbol."""
     table = Table("source", "output", *([] if translator.reads_pictures else ["alignment"]))
     for p in translator(sources):
-        cells = (p.source, p.text, p.pharaoh())[: len(table.columns)]
+        links = _symbol_links(p) if translator.symbols else p.pharaoh().split()
+        told = " ".join([*links[:MOST_LINKS], *(["…"] if len(links) > MOST_LINKS else [])])
+        cells = (p.source, p.text, told)[: len(table.columns)]
         table.add_row(*(escape(printable(x)) for x in cells))
     console.print(table)
+
+
+def _runs(systems: list[str]) -> dict[str, Path]:
+    """Those of the systems that are runs; that the others are files is found out before anything is translated."""
+    if len(set(systems)) < len(systems):
+        raise UsageError("a system stands there twice")
+    runs = {name: Path(name) for name in systems if (Path(name) / "config.toml").exists()}
+    for name in systems:
+        if name not in runs and not Path(name).is_file():
+            raise ValueError(f"{name}: neither a run nor a file of outputs")
+    return runs
+
+
+def _symbol_links(p: Prediction) -> list[str]:
+    """For each symbol that was written, the one of the source that was looked at most: `c→k`."""
+    if p.weights is None or not p.source_tokens:
+        return []
+    seen = [p.source_tokens[n].text for n in p.weights[:-1].argmax(1)]  # the end is no symbol
+    return [f"{s.strip() or '␣'}→{t.text.strip() or '␣'}" for s, t in zip(seen, p.target_tokens, strict=False)]
 
 
 def _title(report: Report) -> str:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import io
 import json
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -122,7 +123,7 @@ def write_index(folder: Path) -> None:
             if record is not None:
                 title = f'<a href="{_file(name, language)}">{title}</a>'
                 said = told(TOLD[Verdict(record["verdict"])], language)
-            rows.append(f"<tr><td>{title}</td><td>{html.escape(told(claim.says, language))}</td><td>{said}</td></tr>")
+            rows.append(f"<tr><td>{title}</td><td>{_marked(told(claim.says, language))}</td><td>{said}</td></tr>")
         heads = "".join(f'<th scope="col">{told(TOLD[x], language)}</th>' for x in ("experiment", "claim", "verdict"))
         table = f'<table class="plain"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
         body = _other("index", language) + table
@@ -177,7 +178,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     figures: list[Figure] = record["figures"]
     verdict = Verdict(record["verdict"])
     parts = [_other(claim.name, language)]
-    parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{html.escape(told(claim.says, language))}</p>")
+    parts.append(f"<h2>{told(TOLD['claim'], language)}</h2><p>{_marked(told(claim.says, language))}</p>")
     parts.append(f"<p>{html.escape(_from(claim, language))}.</p>")
     parts.append(f"<h2>{told(TOLD['setup'], language)}</h2>")
     if record["quick"]:
@@ -186,7 +187,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
         given = told(TOLD["given"], language).format(record["data"])
         parts.append(f"<p><strong>{html.escape(given)} {_little(figures, language)}</strong></p>")
     else:
-        parts.append(f"<p>{html.escape(told(claim.setup, language))}</p>")
+        parts.append(f"<p>{_marked(told(claim.setup, language))}</p>")
     if claim.live is not None:
         watched = io.StringIO()
         with contextlib.redirect_stdout(watched):
@@ -196,8 +197,8 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     shown = claim if record["data"] is None else replace(claim, charts=tuple(_of_quality(c) for c in claim.charts))
     parts.append(charts(shown, figures, language))
     parts.append(f"<h2>{told(TOLD['verdict'], language)}: {told(TOLD[verdict], language)}</h2>")
-    parts.append(f"<p>{told(TOLD['rule'], language)}: {html.escape(told(claim.rule, language))}</p>")
-    parts.append(f"<p>{told(TOLD['meaning'], language)}</p><p>{html.escape(told(claim.tried, language))}</p>")
+    parts.append(f"<p>{told(TOLD['rule'], language)}: {_marked(told(claim.rule, language))}</p>")
+    parts.append(f"<p>{told(TOLD['meaning'], language)}</p><p>{_marked(told(claim.tried, language))}</p>")
     seeds = f"{told(TOLD['seeds'], language)} {', '.join(map(str, record['seeds']))}"
     took = f"{told(TOLD['took'], language)}: {record['minutes']:g}"
     when = f"{record['date']}, {record['machine']}, {seeds}; {took}"
@@ -206,6 +207,11 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     files = ", ".join(f'<a href="{claim.name}.{kind}">{claim.name}.{kind}</a>' for kind in ("json", "ipynb"))
     parts.append(f"<p>{told(TOLD['files'], language)}: {files}</p>")
     return whole(told(claim.title, language), "".join(parts), language=language)
+
+
+def _marked(text: str) -> str:
+    """As HTML; what stands between `backticks` is code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _from(claim: Claim, language: str) -> str:

@@ -100,7 +100,7 @@ def usual(p: "Prediction") -> str:
         for text, tokens in ((p.source, p.source_tokens), (p.text, p.target_tokens))
     ]
     in_pieces = any(len(pieces) > len(whole) for whole, pieces in sides) and all(len(whole) > 1 for whole, _ in sides)
-    spelt = any(sum(map(len, pieces)) < 1.5 * len(pieces) for _, pieces in sides)
+    spelt = any(all(len(piece) == 1 for piece in pieces) for _, pieces in sides)
     return "words" if in_pieces and not spelt and p.grid is None else "pieces"
 
 
