@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -145,6 +146,16 @@ def test_other_systems_may_write_a_line_for_each_pair():
         assert of_outputs("other", outputs, pairs, True).report.scores["exact"] == 100
     best = against([of_outputs("one", ["y", "z"], pairs, True), of_outputs("two", ["y", "y"], pairs, True)])
     assert (best[0].better, best[0].difference) == ("one", 50)
+
+
+def test_a_run_that_was_stopped_on_its_way_is_said_to_be(folder):
+    shutil.copytree(folder / "short", folder / "stopped")
+    max((folder / "stopped" / "checkpoints").iterdir()).unlink()
+    for words in (["evaluate", "stopped", "test.tsv"], ["compare", "stopped", "long", "test.tsv", "--json"]):
+        ran = run(*words, cwd=folder)
+        assert ran.returncode == 0, ran.stderr
+        assert "stopped: its training is not finished" in ran.stderr
+        assert "long: its" not in ran.stderr
 
 
 def test_a_chart_of_nothing_and_of_one_point():

@@ -134,7 +134,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
         ),
         (["train", "copy", "-o", "{}/x", "--set", "width=3"], "expected SECTION.KEY=VALUE, such as model.width=128"),
         (["train", "copy", "-o", "{}/x", "--minutes", "1", "--set", "train.steps=3"], "one of them decides"),
-        (["train", "--resume", "{}/nothing"], "is no run of saccade"),
+        (["train", "--resume", "{}/nothing"], "nothing: no such run"),
         (["train", "copy", "--resume", "{}/a"], "--resume: data.train cannot change; only learning_rate"),
         (["train", "copy", "-o", "{}/x", "--model", "luong", "--set", "model.norm=post"], "norm: only for transformer"),
         (["train", "copy", "-o", "{}/x", "--preset", "huge"], "unknown preset 'huge'"),

@@ -59,7 +59,7 @@ def evaluate_command(
     if gold is not None:
         links, first = read_gold(gold)
         say(f"{gold}: words count from {first}, as {'a' if first == 0 else 'no'} link has a 0")
-    translator = load(*runs)
+    translator = _loaded(*runs)
     corpus = _corpus(translator, test, runs)
     if links is not None and corpus.skipped:
         raise ValueError(f"{gold}: has a line for each pair, but {len(corpus.skipped)} lines of the test were left out")
@@ -107,7 +107,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
             raise ValueError(f"{systems[0]}: is no run of saccade; of pictures, one of those compared must be")
         _say_skipped(corpus, test)
     for name, path in runs.items():
-        translator = load(path)
+        translator = _loaded(path)
         corpus = _corpus(translator, test, [path])
         say(f"{name}: {len({p.source for p in corpus.pairs}):,} sources")
         found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
@@ -270,6 +270,15 @@ def print_samples(translator: Translator, sources: list[str], console: Console) 
         cells = (p.source, p.text, told)[: len(table.columns)]
         table.add_row(*(escape(printable(x)) for x in cells))
     console.print(table)
+
+
+def _loaded(*paths: Path) -> Translator:
+    """Runs to be measured; one that was stopped on its way is said to be."""
+    translator = load(*paths)
+    for run in map(Run.open, paths):
+        if run.checkpoints() and not run.finished():
+            say(f"{run.path}: its training is not finished; these are its best weights so far")
+    return translator
 
 
 def _runs(systems: list[str]) -> dict[str, Path]:

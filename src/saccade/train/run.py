@@ -84,7 +84,8 @@ class Run:
         try:
             settings = tomllib.loads((path / "config.toml").read_text())
         except OSError:
-            raise ValueError(f"{path}: is no run of saccade: it has no config.toml") from None
+            why = "is no run of saccade: it has no config.toml" if path.is_dir() else "no such run"
+            raise ValueError(f"{path}: {why}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{path / 'config.toml'}: {error}") from None
         if isinstance(version := settings.get("format"), int) and version > FORMAT:
