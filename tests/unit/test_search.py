@@ -10,6 +10,7 @@ from test_models import ALL, V_SOURCE, V_TARGET, longest, name, sources
 from saccade.config import ModelConfig
 from saccade.data import Frame, Tokeniser
 from saccade.model import build
+from saccade.model.decoder import Step
 from saccade.search import Options, Sampling, Translator, beam_search, force
 from saccade.search.options import LENGTH_PENALTY
 from saccade.search.tree import Grown
@@ -33,6 +34,10 @@ def model(request):
 
 def by_hand(model, memory, limit, beam, penalty):
     """The same beam search for one sentence in plain Python: lists of hypotheses, forced decoding from scratch."""
+
+    def rank(hypothesis):
+        return -hypothesis[1] / len(hypothesis[0]) ** penalty
+
     going, done = [((), 0.0)], []
     for _ in range(limit):
         candidates = []
@@ -43,11 +48,12 @@ def by_hand(model, memory, limit, beam, penalty):
         candidates = sorted(candidates, key=lambda c: -c[1])[: 2 * beam]
         done += [c for c in candidates[:beam] if c[0][-1] == STOP]
         going = [c for c in candidates if c[0][-1] != STOP][:beam]
-        if len(done) >= beam:
+        done = sorted(done, key=rank)[:beam]
+        if len(done) == beam and min(map(rank, going)) >= rank(done[-1]):
             break
     else:
-        done += going
-    return sorted(done, key=lambda c: -c[1] / len(c[0]) ** penalty)[:beam]
+        done += going if len(done) < beam else []
+    return sorted(done, key=rank)[:beam]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -132,6 +138,24 @@ def test_a_wider_beam_finds_nothing_worse():
             best = max(best, costs / len(words))
     found = beam_search([model], [memory], torch.tensor([2]), start=START, stop=STOP, beam=V_TARGET)[0][0]
     assert found.score / len(found.tokens) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3])
+def test_what_ended_early_does_not_end_the_search(beam):
+    """A model that nearly always goes on, for five words, though it never rules out to stop."""
+    settings = {"family": "seq2seq"}
+    model, memory = make(settings), make(settings).encode(*sources()).select(torch.tensor([0]))
+
+    def step(memory, state, tokens, **_):
+        likely = STOP if state.written == 5 else 5
+        shares = torch.full((*tokens.shape, V_TARGET), 0.01 / (V_TARGET - 2)).double()
+        shares[..., STOP], shares[..., likely] = 0.04, 0.95
+        return Step(shares.log(), state.next(**state.tensors), None)
+
+    model.decoder.step = step
+    found = beam_search([model], [memory], torch.tensor([9]), start=START, stop=STOP, beam=beam)[0]
+    assert found[0].tokens == (5, 5, 5, 5, 5, STOP)
+    assert len(found) == beam
 
 
 def test_no_sentences_at_all():

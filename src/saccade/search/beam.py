@@ -112,7 +112,6 @@ class _Search:
         self.scores[:, : 1 if sampling is None else beam] = 0  # hypotheses of a beam are still the same one
         self.seen = self.scores.new_zeros(batch, beam, memories[0].keys.shape[1])  # [b, K, N]
         self.ended = _Ended(batch, beam, int(limits.max()) + 1 if batch else 1, self.scores)
-        self.found = torch.zeros(batch, dtype=torch.long, device=device)
 
     def running(self) -> bool:
         return len(self.rows) > 0
@@ -126,7 +125,6 @@ class _Search:
         first = torch.arange(words.shape[1], device=words.device) < self.beam
         done = torch.where(ends & first, values, -torch.inf)
         self.ended.offer(self.rows, done, self._rank(done, parents), self._spell(parents, words), False)
-        self.found[self.rows] += (done > -torch.inf).sum(1)
 
         # The K best of the others go on.
         going, offered = values.masked_fill(ends, -torch.inf), (parents, words)
@@ -137,9 +135,12 @@ class _Search:
             grown.add(self.rows, (done, *offered), (going, parents, words))
         spelt = self._spell(parents, words)
 
-        wanting = (self.found[self.rows] < self.beam) & (going > -torch.inf).any(1)
+        # As long as one of them ranks above the worst that ended; scores only fall from here on.
+        ended = self.ended.ranks[self.rows].amin(1)  # -inf, until there are K
+        wanting = self._rank(going, parents).amax(1) > ended
         cut = wanting & (self.limits[self.rows] <= written)
-        unfinished = torch.where(cut.unsqueeze(1), going, -torch.inf)
+        few = (cut & (ended == -torch.inf)).unsqueeze(1)  # what goes round in circles ranks well, but never ends
+        unfinished = torch.where(few, going, -torch.inf)
         self.ended.offer(self.rows, unfinished, self._rank(unfinished, parents), spelt, True)
         keep = (wanting & ~cut).nonzero().squeeze(1)  # [b']
         self.rows, self.scores, self.words = self.rows[keep], going[keep], spelt[keep]
