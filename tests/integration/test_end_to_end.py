@@ -17,6 +17,7 @@ SETTINGS = {
     "bahdanau": {"cell": "gru", "score": "additive"},
     "luong": {"cell": "gru", "score": "general"},
     "luong without feeding": {"cell": "lstm", "feed": False},
+    "luong on a walk": {"cell": "lstm", "walk": True},
     "transformer": {"heads": 4, "layers": 2, "positions": "rotary", "dropout": 0.0},
 }
 

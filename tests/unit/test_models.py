@@ -32,6 +32,8 @@ RECURRENT = [
     *({"family": f, "gate": True, "normalise": n} for f in ("bahdanau", "luong") for n in ("entmax15", "hard")),
     {"family": "luong", "feed": False, "gate": True, "normalise": "sparsemax"},
     {"family": "luong", "feed": False, "coverage": True},
+    *({"family": "luong", "feed": False, "walk": True, "score": s} for s in SCORES),
+    {"family": "luong", "feed": False, "walk": True, "cell": "gru", "layers": 2, "normalise": "entmax15", "tied": True},
     {"family": "luong", "embedding": 6},
     *(
         {"family": f, "cell": c, "cell_norm": n, "layers": 2, "between_norm": True, "variational": True}
@@ -219,6 +221,37 @@ def test_hidden_words_leave_the_source_to_tell(model):
     torch.manual_seed(0)
     some = model(tokens, mask, given, wanted, real, word_dropout=0.5)
     assert some.item() not in (model(tokens, mask, given, wanted, real).item(),)
+
+
+def test_every_walk_over_the_source_is_summed():
+    config = ModelConfig.read({"family": "luong", "width": 8, "feed": False, "walk": True, "dropout": 0})
+    model = build(config, V_SOURCE, V_TARGET).double().eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    memory = model.encode(torch.randint(1, V_SOURCE, (1, 5)), torch.ones(1, 5, dtype=torch.bool))
+    targets = torch.tensor([[2, 5, 3, 7]])  # START and three words: what is each worth, given those before?
+    logits = model.decoder.readout(model.decoder(memory, targets).hidden)[0].detach()
+    torch.testing.assert_close(logits.exp().sum(-1), torch.ones(4).double())
+
+    states = model.decoder.cells(model.decoder.embed(targets), model.decoder.init(memory)["cells"][:, 0])[
+        0
+    ]  # [1, T, D]
+    jumps, said = (x[0].detach() for x in model.decoder._ways(memory, states, None))  # [T, N + 1, N], [T, N, V]
+    whole = 0.0
+    for walk in itertools.product(range(5), repeat=3):
+        share, place = 1.0, -1
+        for t, n in enumerate(walk):
+            share *= float(jumps[t, place + 1, n] * said[t, n, targets[0, t + 1]])
+            place = n
+        whole += share
+    told = sum(float(logits[t, targets[0, t + 1]]) for t in range(3))
+    assert math.exp(told) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(("name", "value"), [("feed", True), ("heads", 2), ("gate", True), ("coverage", True)])
+def test_a_walk_says_what_it_does_not_go_with(name, value):
+    with pytest.raises(ValueError, match=f"walk: goes with {name}="):
+        ModelConfig.read({"family": "luong", "feed": False, "walk": True, name: value})
 
 
 def test_a_misspelt_setting_is_named():

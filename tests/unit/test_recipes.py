@@ -120,6 +120,27 @@ def test_what_was_asked_for_is_said_beside_the_choices(tmp_path):
     assert "form" not in said["source"]
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "epochs", "walks"),
+    [
+        ("copy", {}, 5, True),
+        ("copy", {}, 50, False),
+        ("copy", {"walk": True}, 50, True),
+        ("reverse", {}, 5, False),
+        ("copy", {"feed": True}, 5, False),
+        ("copy", {"walk": False}, 5, False),
+        ("copy", {"family": "bahdanau"}, 5, False),
+    ],
+)
+def test_attention_walks_where_the_target_keeps_step_and_time_is_short(tmp_path, task, model, epochs, walks):
+    heard = []
+    asked = {"data": {"train": [task], "dev": [task]}, "model": {"width": 24, **model}, "train": {"epochs": epochs}}
+    run, _ = start(tmp_path / "run", asked, say=heard.append)
+    assert run.config.model.walk is walks
+    assert any(line.startswith("order:") and "walks" in line for line in heard) is walks
+    assert run.config.train.diagonal == (1.0 if task == "copy" else 0.0)
+
+
 def test_batches_that_were_asked_for_count_as_so_many_epochs():
     usual, larger = (Amount(10_000, 100_000, True, steps=1000, batch_tokens=n) for n in (None, 4000))
     assert (usual.passes(1000), larger.passes(1000)) == (5, 20)

@@ -42,6 +42,11 @@ class ModelConfig(Config):
     score: Score = Field("general", description="How a recurrent decoder compares its state with the memory.")
     heads: PositiveInt = Field(1, description="How many looks are taken side by side.")
     feed: bool = Field(True, description="Luong: whether the decoder is also fed what it made of its last glance.")
+    walk: bool = Field(
+        False,
+        description="Luong without feeding: whether it looks at one place for each word, a short way from the last, "
+        "and all walks over the source are summed; for targets that keep step with their source.",
+    )
     normalise: Literal["softmax", "sparsemax", "entmax15", "hard"] = Field(
         "softmax", description="From scores to weights, in a recurrent decoder; hard looks at one place alone."
     )
@@ -73,11 +78,24 @@ class ModelConfig(Config):
         return self.max_length if self.score == "location" and self.family != "seq2seq" else None
 
     @property
+    def can_walk(self) -> bool:
+        """Whether nothing stands against looking at one place at a time."""
+        return self.family == "luong" and all(getattr(self, name) == wanted for name, wanted in ALONE.items())
+
+    @property
     def glances(self) -> int:
         """The layer whose glances are shown: the last but one aligns best in a transformer (Garg et al. 2019)."""
         if self.family != "transformer":
             return 0
         return max(0, self.layers - 2) if self.shown_layer is None else self.shown_layer
+
+    @model_validator(mode="before")
+    @classmethod
+    def _walks(cls, given: Any) -> Any:
+        """Who asks for a walk means no feeding, which looks at many places at once."""
+        if isinstance(given, dict) and given.get("walk") is True and given.get("family", "luong") == "luong":
+            return {"feed": False, **given}
+        return given
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -87,6 +105,10 @@ class ModelConfig(Config):
                 raise ValueError(f"{name}: only for {owners}, but the family is {self.family}")
         if self.shown_layer is not None and self.shown_layer >= self.layers:
             raise ValueError(f"shown_layer: {self.shown_layer}, but there are layers 0 to {self.layers - 1}")
+        if self.walk:
+            for name, wanted in ALONE.items():
+                if getattr(self, name) != wanted:
+                    raise ValueError(f"walk: goes with {name}={str(wanted).lower()}")
         if self.width % self.heads:
             raise ValueError(f"heads: {self.heads}, expected a number that divides width={self.width}")
         if self.bidirectional and self.family != "transformer" and self.width % 2:
@@ -100,6 +122,7 @@ class ModelConfig(Config):
         return {k: v for k, v in self.model_dump(exclude_none=True).items() if self.family in OWNERS.get(k, FAMILIES)}
 
 
+ALONE = {"feed": False, "heads": 1, "gate": False, "coverage": False}  # what a walk goes with
 FAMILIES: tuple[Family, ...] = get_args(Family)
 _RECURRENT: tuple[Family, ...] = ("seq2seq", "bahdanau", "luong")
 _LOOKING: tuple[Family, ...] = ("bahdanau", "luong")
@@ -110,6 +133,6 @@ OWNERS: dict[str, tuple[Family, ...]] = {  # settings of some families only
     **dict.fromkeys(("score", "coverage", "normalise", "gate"), _LOOKING),
     "heads": (*_LOOKING, "transformer"),
     "max_length": (*_LOOKING, "transformer"),
-    "feed": ("luong",),
+    **dict.fromkeys(("feed", "walk"), ("luong",)),
     **dict.fromkeys(("shown_layer", "hidden", "norm", "positions"), ("transformer",)),
 }

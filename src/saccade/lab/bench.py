@@ -37,6 +37,7 @@ TOY: Settings = {  # what the small models of the lab have in common
         "evaluations": 2,
         "average": 0.9,
         "precision": "float32",  # so that every machine measures the same
+        "diagonal": 0.0,  # nobody tells attention where to look
     },
     "source": {"kind": "symbols"},
     "target": {"kind": "symbols"},

@@ -14,6 +14,7 @@ from saccade.model.memory import Memory
 from saccade.model.recurrent_decoders import BahdanauDecoder, LuongDecoder, Seq2SeqDecoder
 from saccade.model.recurrent_encoder import RecurrentEncoder
 from saccade.model.transformer import TransformerDecoder, TransformerEncoder
+from saccade.model.walking import WalkingDecoder
 
 DIAGONAL_WIDTH = 0.15  # of a source's length
 
@@ -141,7 +142,8 @@ def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int
         case "bahdanau":
             model = Model(encoder, BahdanauDecoder(config, target_vocabulary))
         case "luong":
-            model = Model(encoder, LuongDecoder(config, target_vocabulary))
+            decoder = WalkingDecoder if config.walk else LuongDecoder
+            model = Model(encoder, decoder(config, target_vocabulary))
         case "transformer":
             model = Model(encoder, TransformerDecoder(config, target_vocabulary))
     if shared:

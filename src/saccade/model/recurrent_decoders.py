@@ -64,7 +64,7 @@ class Seq2SeqDecoder(Decoder):
     def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, K, T, E]
         context = memory.summary[:, None, None].expand(*targets.shape, -1)
-        hidden = _read_all(self.cells, torch.cat([words, context], -1), self.init(memory, targets.shape[1])["cells"])
+        hidden = read_all(self.cells, torch.cat([words, context], -1), self.init(memory, targets.shape[1])["cells"])
         return Outputs(torch.tanh(self.join(torch.cat([hidden, context], -1))), None)
 
 
@@ -170,7 +170,7 @@ class LuongDecoder(Decoder):
         words = self.drop_words(self.embed(targets))  # [B, K, T, E]
         tensors = self.init(memory, targets.shape[1]).tensors
         if not self.feed and "seen" not in tensors:
-            hidden = _read_all(self.cells, words, tensors["cells"]).flatten(1, 2)  # [B, K·T, D]
+            hidden = read_all(self.cells, words, tensors["cells"]).flatten(1, 2)  # [B, K·T, D]
             gaze, _ = _look(self.attention, self.gate, hidden, memory, {}, need_weights, flat(look, targets))
             output = torch.tanh(self.join(torch.cat([gaze.context, hidden], -1)))
             looked = _layers(gaze.weights)  # [B, K·T, 1, H, N]
@@ -266,7 +266,7 @@ def _at(look: Look, time: int) -> Look:
     return None if look is None else look[:, :, 0 if look.shape[2] == 1 else time]
 
 
-def _read_all(cells: Recurrent, x: Tensor, state: Tensor) -> Tensor:
+def read_all(cells: Recurrent, x: Tensor, state: Tensor) -> Tensor:
     """Every output of cells for known inputs: x [B, K, T, E], state [B, K, L, S, D] → [B, K, T, D]."""
     outputs: Tensor = cells(x.flatten(0, 1), state.flatten(0, 1))[0]  # [B·K, T, D]
     return outputs.view(*x.shape[:3], -1)

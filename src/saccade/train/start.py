@@ -35,6 +35,7 @@ from saccade.train.loop import find_device
 from saccade.train.run import Run, frame_of, source_size
 
 ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
+HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
@@ -208,7 +209,7 @@ def _chosen(
     }
     if (frame := frame_of(config)) is not None:
         return _read_along(config, asked, say), frame, learnt["target"]
-    config = _ordered(config, asked, learnt, material, say)
+    config = _ordered(config, asked, learnt, material, amount.passes(config.train.batch_tokens), say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
@@ -233,9 +234,16 @@ def _instead(chosen: dict[str, Any], own: dict[str, Any]) -> str:
 
 
 def _ordered(
-    config: RunConfig, asked: Asked, learnt: dict[str, Tokeniser], material: Material, say: Callable[[str], None]
+    config: RunConfig,
+    asked: Asked,
+    learnt: dict[str, Tokeniser],
+    material: Material,
+    passes: float,
+    say: Callable[[str], None],
 ) -> RunConfig:
-    """Where words are spelt and the target keeps step with the source, attention is told so from the start."""
+    """Where words are spelt and the target keeps step with the source, attention is told so from the start. If there
+    is time for few passes, it also walks, unless something was asked for that does not go with it.
+    """
     spelt = config.source.spelt and config.target.spelt
     if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
         return config
@@ -243,8 +251,12 @@ def _ordered(
     found = order(list(tokenise(few, learnt["source"], learnt["target"])))
     if found < IN_STEP:
         return config
-    say(f"order: the target keeps step with the source ({found:.2f}), so attention begins near the diagonal")
-    return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
+    model = config.model
+    if "walk" not in asked["model"] and model.can_walk and passes < HURRIED:
+        model = model.model_copy(update={"walk": True})
+    walks = "walks along it and " if model.walk else ""
+    say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
+    return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
 def _read_along(config: RunConfig, asked: Asked, say: Callable[[str], None]) -> RunConfig:
