@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,16 @@ def test_a_split_never_lets_a_source_leak(rows):
     assert dev
     again, _ = split(pairs[::-1], share=0.3)
     assert sorted(again) == sorted(train)  # whatever the order
+
+
+def test_a_split_keeps_together_what_is_composed_otherwise():
+    words = ["각", "café", "über", "naïve", "한글", "ångström", "Škoda", "piñata"]
+    pairs = [Pair(unicodedata.normalize(form, w), "x") for w in words for form in ("NFC", "NFD")]
+    train, dev = split(pairs, share=0.4)
+    assert train and dev
+    assert not {unicodedata.normalize("NFC", p.source) for p in train} & {
+        unicodedata.normalize("NFC", p.source) for p in dev
+    }
 
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

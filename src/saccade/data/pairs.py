@@ -1,6 +1,7 @@
 """Pairs of a source and a target, and what was left out on the way to them."""
 
 import hashlib
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -75,5 +76,6 @@ def split(
 
 
 def fraction(text: str) -> float:
-    """A number between 0 and 1 that is the same for a text everywhere and always."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2**64
+    """A number between 0 and 1 that is the same for a text everywhere and always, however its letters are composed."""
+    composed = unicodedata.normalize("NFC", text)
+    return int.from_bytes(hashlib.sha256(composed.encode()).digest()[:8], "big") / 2**64
