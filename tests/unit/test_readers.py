@@ -177,7 +177,8 @@ def test_a_split_keeps_together_what_is_composed_otherwise():
     words = ["각", "café", "über", "naïve", "한글", "ångström", "Škoda", "piñata"]
     pairs = [Pair(unicodedata.normalize(form, w), "x") for w in words for form in ("NFC", "NFD")]
     train, dev = split(pairs, share=0.4)
-    assert train and dev
+    assert train
+    assert dev
     assert not {unicodedata.normalize("NFC", p.source) for p in train} & {
         unicodedata.normalize("NFC", p.source) for p in dev
     }

@@ -69,9 +69,9 @@ def split(
     dev = [p for p in pairs if fraction(name(p.source)) < share]
     train = [p for p in pairs if fraction(name(p.source)) >= share]
     if not dev or not train:  # too few for the hash to find both: the source with the lowest hash is the dev set
-        chosen = min((p.source for p in pairs), key=lambda source: fraction(name(source)))
-        dev = [p for p in pairs if p.source == chosen]
-        train = [p for p in pairs if p.source != chosen]
+        lowest = min((fraction(name(p.source)) for p in pairs), default=0.0)
+        dev = [p for p in pairs if fraction(name(p.source)) == lowest]
+        train = [p for p in pairs if fraction(name(p.source)) != lowest]
     return train, dev
 
 
