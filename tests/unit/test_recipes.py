@@ -1,5 +1,7 @@
 """Recipes: every one is a config that can be read, and the demo is the recipe of the same name."""
 
+import random
+import string
 import tomllib
 from pathlib import Path
 
@@ -139,6 +141,15 @@ def test_attention_walks_where_the_target_keeps_step_and_time_is_short(tmp_path,
     assert run.config.model.walk is walks
     assert any(line.startswith("order:") and "walks" in line for line in heard) is walks
     assert run.config.train.diagonal == (1.0 if task == "copy" else 0.0)
+
+
+def test_attention_does_not_walk_over_long_sources(tmp_path):
+    rows = [" ".join(random.Random(i).choices(string.printable[:62], k=50)) for i in range(200)]
+    (tmp_path / "long.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows), encoding="utf-8")
+    asked = {"data": {"train": [str(tmp_path / "long.tsv")]}, "model": {"width": 24}, "train": {"epochs": 5}}
+    run, _ = start(tmp_path / "run", asked, say=print)
+    assert run.config.train.diagonal == 1.0
+    assert not run.config.model.walk
 
 
 def test_batches_that_were_asked_for_count_as_so_many_epochs():

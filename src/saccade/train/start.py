@@ -35,6 +35,7 @@ from saccade.train.loop import find_device
 from saccade.train.run import Run, frame_of, source_size
 
 ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
+SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
 MEASURED = 200  # pictures whose shape decides that of the frame
@@ -248,11 +249,12 @@ def _ordered(
     if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
         return config
     few = material.sample[:: max(1, len(material.sample) // ORDERED)]
-    found = order(list(tokenise(few, learnt["source"], learnt["target"])))
+    numbers = list(tokenise(few, learnt["source"], learnt["target"]))
+    found = order(numbers)
     if found < IN_STEP:
         return config
-    model = config.model
-    if "walk" not in asked["model"] and model.can_walk and passes < HURRIED:
+    model, short = config.model, sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
+    if "walk" not in asked["model"] and model.can_walk and passes < HURRIED and short:
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
