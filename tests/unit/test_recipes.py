@@ -144,7 +144,7 @@ def test_attention_walks_where_the_target_keeps_step_and_time_is_short(tmp_path,
 
 
 def test_attention_does_not_walk_over_long_sources(tmp_path):
-    rows = [" ".join(random.Random(i).choices(string.printable[:62], k=50)) for i in range(200)]
+    rows = [" ".join(random.Random(i).choices(string.printable[:62], k=5 + i % 90)) for i in range(400)]
     (tmp_path / "long.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows), encoding="utf-8")
     asked = {"data": {"train": [str(tmp_path / "long.tsv")]}, "model": {"width": 24}, "train": {"epochs": 5}}
     run, _ = start(tmp_path / "run", asked, say=print)
