@@ -100,11 +100,12 @@ CLAIM = Claim(
     tried=Words(
         "The first version reversed letters in capitals, with links of its own in place of those of the built-in task, and held. "
         "`sort`, tried with one seed, is not among the tasks: an error rate of 30%, letters with 1.9 nats. Of two equal letters "
-        "only one is the true link there, and what comes next cannot be found without looking around. In `copy` articles are hardly "
-        "more scattered than letters: while it writes one, the model looks where the next letter stands already, just after the "
-        "last.",
+        "only one is the true link there, and what comes next cannot be found without looking around. For a while `copy` was learned "
+        "with guided attention, which the defaults switch on for targets that keep step: articles then looked as sharply as letters, at "
+        "the next of them, and the verdict was within noise. Since nobody tells attention where to look, the same rule holds.",
         "첫 판은 내장 과제의 연결이 아니라 스스로 만든 연결로 글자를 대문자로 뒤집었고 성립했다. 시드 하나로 해 본 `sort`는 과제에 넣지 "
         "않았다. 오류율 30%, 글자의 엔트로피 1.9 nat. 거기서는 같은 글자 둘 가운데 하나만 참된 연결이고, 다음에 올 글자는 둘러보지 않고는 "
-        "찾을 수 없다. `copy`에서는 관사가 글자보다 거의 더 흩어지지 않는다. 관사를 쓰는 동안 모형은 바로 다음 글자가 있는 곳을 벌써 보고 있다.",
+        "찾을 수 없다. 한동안 `copy`는 출발어와 보조를 맞추는 과제의 기본값인 유도 주의로 학습했다. 그때 관사는 다음 글자를 글자만큼 또렷이 "
+        "보았고 판정은 잡음 안이었다. 어디를 볼지 아무도 일러 주지 않게 된 뒤로는 같은 규칙이 성립한다.",
     ),
 )
