@@ -210,3 +210,4 @@ def test_products_are_rounded_only_where_that_is_quicker(monkeypatch, told, widt
     assert bool(said) == (picked == "bfloat16")
     assert _precision({**asked, "train": {"batch_tokens": 1000, "precision": "float32"}}, said.append) == "float32"
     assert _precision({**asked, "image": {}}, said.append) == "float32"
+    assert _precision({**asked, "image": {"backbone": "efficientnet_lite0"}}, said.append) == picked

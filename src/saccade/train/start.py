@@ -223,7 +223,8 @@ def _precision(asked: Asked, say: Callable[[str], None]) -> str:
     told = getattr(torch.cpu, "get_capabilities", dict[str, Any])()  # since torch 2.9
     able = asked["train"].get("device", "cpu") == "cpu" and (told.get("avx512_bf16") or told.get("amx_bf16"))
     size = asked["train"]["batch_tokens"] * asked["model"]["width"]
-    if not able or "image" in asked or size < ROUNDED:
+    pixels = "image" in asked and asked["image"].get("backbone") is None  # convolutions are no quicker for it
+    if not able or pixels or size < ROUNDED:
         return "float32"
     say("precision: products in bfloat16, for which this processor has instructions (train.precision=float32: without)")
     return "bfloat16"
