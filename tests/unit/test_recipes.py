@@ -85,6 +85,7 @@ def test_the_manual_is_itself_a_config():
         ({"model": {"family": "seq2seq"}, "train": {"diagonal": 1.0}}, "train.diagonal: is about where a model looks"),
         ({"model": {"family": "seq2seq"}, "train": {"doubly_stochastic": 1.0}}, "train.doubly_stochastic: is about"),
         ({"image": {}, "train": {"diagonal": 1.0}}, "train.diagonal: is about lines of writing"),
+        ({"image": {}, "model": {"walk": True}}, "model.walk: is about places in a row"),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(settings, says):
