@@ -2,6 +2,7 @@
 
 import html
 import json
+import random
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +11,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import saccade
 from saccade.cli.laboratory import lab_command
 from saccade.lab import scaling
 from saccade.lab.bench import Bench
 from saccade.lab.book import NAMES, _marked, claim_of, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
 from saccade.lab.notebook import notebook
+from saccade.model.walking import WalkingDecoder
 
 TIMED = ("cost", "order")  # rules about seconds, which a busy machine may break; the book is their test
 
@@ -171,6 +174,23 @@ def test_somebody_s_own_pairs(tmp_path):
         Bench(tmp_path, data=pairs).made("copy", lambda chance: ("", ""), 10)
     with pytest.raises(ValueError, match="--data: mask has a task of its own; pairs can be given to bottleneck"):
         run_claim(claim_of("mask"), Bench(tmp_path, data=pairs))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_nobody_tells_attention_where_to_look(tmp_path, monkeypatch, own):
+    """Letters that are copied keep step, and the defaults would say so; a claim about attention must find it out."""
+    rows = [" ".join(random.Random(i).choices("abcdefghij", k=2 + i % 5)) for i in range(400)]
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(f"{row} {i}\t{row} {i}\n" for i, row in enumerate(rows)), encoding="utf-8"
+    )
+    asked, real = [], saccade.train
+    monkeypatch.setattr(saccade, "train", lambda *a, **k: asked.append(k["settings"]) or real(*a, **k))
+    bench = Bench(tmp_path / "lab", quick=True, data=tmp_path / "pairs.tsv" if own else None)
+    pairs = bench.made("same", lambda chance: (chance.choice(rows),) * 2, 200)
+    settings = {"model": {"family": "luong", "feed": False, "width": 16}, "train": {"batch_tokens": 200}}
+    translator = bench.learn(pairs, settings, 0, 3)
+    assert asked[0]["train"]["diagonal"] == 0
+    assert not isinstance(translator.models[0].decoder, WalkingDecoder)
 
 
 def test_a_page_says_whose_pairs_it_is_about(tmp_path):

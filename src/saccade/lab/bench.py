@@ -28,6 +28,7 @@ from saccade.see.files import write_whole
 
 Settings = dict[str, dict[str, Any]]
 SEEDS = (0, 1, 2)
+UNGUIDED = {"diagonal": 0.0}  # nobody tells attention where to look, as the defaults do where targets keep step
 TOY: Settings = {  # what the small models of the lab have in common
     "model": {"dropout": 0.0},
     "train": {
@@ -37,7 +38,7 @@ TOY: Settings = {  # what the small models of the lab have in common
         "evaluations": 2,
         "average": 0.9,
         "precision": "float32",  # so that every machine measures the same
-        "diagonal": 0.0,  # nobody tells attention where to look
+        **UNGUIDED,
     },
     "source": {"kind": "symbols"},
     "target": {"kind": "symbols"},
@@ -177,7 +178,7 @@ class Bench:
 
     def learn(self, pairs: Pairs, settings: Settings, seed: int, steps: int) -> Translator:
         """A trained model; nothing of it stays on the disk."""
-        toy = TOY if pairs.toy else {}
+        toy = TOY if pairs.toy else {"train": UNGUIDED}
         merged = {part: {**toy.get(part, {}), **settings.get(part, {})} for part in {*toy, *settings, "train"}}
         budget = {"steps": steps} if self.each_minutes is None else {"minutes": self.each_minutes}
         merged["train"] |= {"seed": seed, **budget}
