@@ -19,7 +19,9 @@ ENCODERS = ("cnn", "attentive_cnn", "patches")
 
 def make(family: str, encoder: str = "cnn", dropout: float = 0.0, **image: object) -> Model:
     torch.manual_seed(0)
-    read = ImageConfig.read({"height": 16, "width": 24, "encoder": encoder, "channels": 16, "stride": 4, **image})
+    read = ImageConfig.read(
+        {"height": 16, "width": 24, "encoder": encoder, "channels": 16, "stride": 4, "near": True, **image}
+    )
     return build(ModelConfig.read({"family": family, "width": 16, "dropout": dropout}), read, 11)
 
 

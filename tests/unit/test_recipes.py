@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from saccade.config import RunConfig
+from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
@@ -181,6 +182,15 @@ class TestFrames:
     def test_one_side_decides_the_other(self, album, asked, found):
         image, _ = self.started(album, **asked)
         assert (image.height, image.width) == found
+
+    @pytest.mark.parametrize(
+        ("asked", "near"),
+        [({}, True), ({"encoder": "attentive_cnn"}, True), ({"near": False}, False), ({"encoder": "patches"}, False)],
+    )
+    def test_cells_of_new_runs_tell_little_of_their_neighbours(self, album, asked, near):
+        image, _ = self.started(album, **asked)
+        assert image.near is near
+        assert not ImageConfig().near  # as runs were that do not say
 
     @pytest.mark.parametrize("said", ["a wall on the left", "벽이 왼쪽에 있다 하나", "{}{}4{}"])
     def test_what_a_mirror_makes_untrue_is_not_mirrored(self, album, said):

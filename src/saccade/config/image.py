@@ -38,6 +38,11 @@ class ImageConfig(Config):
     blocks: PositiveInt = Field(
         1, description="Residual blocks of each stage of the CNN; layers of the patch Transformer."
     )
+    near: bool = Field(
+        False,
+        description="Whether a residual block of the CNN looks around once, not twice: a cell then tells of what is in "
+        "it more than of what is beside it. So it is unless something else is asked for; older runs are otherwise.",
+    )
     shift: Share = Field(0.0, description="Training moves pictures by up to this share of their size.")
     crop: Share = Field(
         0.0, description="Training cuts up to this share of each side off, and enlarges what is left to the old size."

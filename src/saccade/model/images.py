@@ -87,7 +87,7 @@ class CNN(nn.Module):
             layers += [_convolution(before, width, 2), nn.ReLU()]
             self.between = len(layers)
             if i > 0:  # at full width and height they would cost more than all the others
-                layers += [ResidualBlock(width) for _ in range(image.blocks)]
+                layers += [ResidualBlock(width, image.near) for _ in range(image.blocks)]
             before = width
         self.layers = nn.Sequential(*layers)
         attentive = image.encoder == "attentive_cnn"
@@ -103,21 +103,25 @@ class CNN(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """x + f(x), f being two convolutions."""
+    """x + f(x), f being two convolutions, of which the second may leave the neighbours out.
 
-    def __init__(self, width: int) -> None:
+    A cell that sees two cells far knows a thing that lies beside it, and who asks for the thing may look there.
+    """
+
+    def __init__(self, width: int, near: bool) -> None:
         super().__init__()
-        self.first, self.second = _convolution(width, width), _convolution(width, width)
+        self.first, self.second = _convolution(width, width), _convolution(width, width, window=1 if near else 3)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.relu(x + self.second(F.relu(self.first(x))))
 
 
-def _convolution(before: int, after: int, stride: int = 1) -> nn.Sequential:
-    """3×3, or 4×4 where it halves: a window of even width stands over the middle of its cell, one of 3 over its corner,
-    and half a cell matters to who looks where.
+def _convolution(before: int, after: int, stride: int = 1, window: int = 3) -> nn.Sequential:
+    """3×3 or 1×1, or 4×4 where it halves: a window of even width stands over the middle of its cell, one of 3 over its
+    corner, and half a cell matters to who looks where.
     """
-    convolution = nn.Conv2d(before, after, 3 if stride == 1 else 4, stride, padding=1, bias=False)
+    window = window if stride == 1 else 4
+    convolution = nn.Conv2d(before, after, window, stride, padding=int(window > 1), bias=False)
     nn.init.kaiming_normal_(convolution.weight, nonlinearity="relu")
     return nn.Sequential(convolution, nn.GroupNorm(math.gcd(GROUPS, after), after))
 

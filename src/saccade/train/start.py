@@ -163,10 +163,7 @@ def _chosen(
         for name in ("source", "shared"):
             if asked.get(name):
                 raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
-        image = dict(asked.get("image", {}))
-        if Path(str(image.get("backbone"))).is_dir():
-            image["backbone"] = str(Path(image["backbone"]).resolve())  # wherever the run is used from
-        asked["image"] = {**_picked_frame(texts["source"], image, say), **image}
+        asked["image"] = _picked_image(texts["source"], dict(asked.get("image", {})), say)
         texts = {"target": texts["target"]}
     elif asked.pop("image", None):
         raise ValueError("image: is for pictures, but the sources are text")
@@ -270,6 +267,14 @@ def _read_along(config: RunConfig, asked: Asked, say: Callable[[str], None]) -> 
         return config
     say("pictures: wide, and their text is spelt, so attention begins to read them from left to right")
     return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
+
+
+def _picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
+    """How pictures are read, where that was left open."""
+    if Path(str(asked.get("backbone"))).is_dir():
+        asked["backbone"] = str(Path(asked["backbone"]).resolve())  # wherever the run is used from
+    picked = {**_picked_frame(sources, asked, say), **asked}
+    return {"near": True, **picked} if picked.get("encoder", "cnn") in ("cnn", "attentive_cnn") else picked
 
 
 def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
