@@ -34,7 +34,7 @@ def main() -> None:
     torch.manual_seed(0)
     pairs = TASKS["scenes"].pairs("train", size=PICTURES)
     target = Tokeniser.train([p.target for p in pairs], "words")
-    image = ImageConfig(near=True, shift=0.06, crop=0.1, colour=0.1, flip=True)
+    image = ImageConfig(shift=0.06, crop=0.1, colour=0.1, flip=True)
     picked = automatic(Amount(PICTURES, 0, spelt=False, pictures=True), {}).settings
     config = RunConfig.read({**picked, "image": image.model_dump()}, "benchmark")
     with tempfile.TemporaryDirectory() as folder:

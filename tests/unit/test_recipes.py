@@ -169,10 +169,10 @@ class TestFrames:
             Image.new("RGB", (150, 32), (50 * i, 0, 0)).save(folder / f"{i}.png")
         return folder
 
-    def started(self, album, said="a wall of one colour, seen on the {}", **image):
+    def started(self, album, said="a wall of one colour, seen on the {}", family="transformer", **image):
         (album / "captions.tsv").write_text("".join(f"{i}.png\t{said.format(i)}\n" for i in range(4)))
         heard = []
-        own = {"image": {"channels": 16, **image}, "model": {"width": 16}, "train": {"steps": 1}}
+        own = {"image": {"channels": 16, **image}, "model": {"family": family, "width": 16}, "train": {"steps": 1}}
         run, _ = start(album.parent / "run", {"data": {"train": [str(album)], "dev": []}, **own}, say=heard.append)
         return run.config.image, heard
 
@@ -184,11 +184,17 @@ class TestFrames:
         assert (image.height, image.width) == found
 
     @pytest.mark.parametrize(
-        ("asked", "near"),
-        [({}, True), ({"encoder": "attentive_cnn"}, True), ({"near": False}, False), ({"encoder": "patches"}, False)],
+        ("asked", "family", "near"),
+        [
+            ({}, "luong", True),
+            ({"encoder": "attentive_cnn"}, "luong", True),
+            ({}, "transformer", False),
+            ({"near": False}, "luong", False),
+            ({"encoder": "patches"}, "luong", False),
+        ],
     )
-    def test_cells_of_new_runs_tell_little_of_their_neighbours(self, album, asked, near):
-        image, _ = self.started(album, **asked)
+    def test_cells_tell_little_of_their_neighbours_to_luongs_decoder(self, album, asked, family, near):
+        image, _ = self.started(album, family=family, **asked)
         assert image.near is near
         assert not ImageConfig().near  # as runs were that do not say
 

@@ -41,7 +41,7 @@ class ImageConfig(Config):
     near: bool = Field(
         False,
         description="Whether a residual block of the CNN looks around once, not twice: a cell then tells of what is in "
-        "it more than of what is beside it. So it is unless something else is asked for; older runs are otherwise.",
+        "it more than of what is beside it. If not given, for Luong's decoder.",
     )
     shift: Share = Field(0.0, description="Training moves pictures by up to this share of their size.")
     crop: Share = Field(

@@ -65,7 +65,7 @@ def run(bench: Bench, pairs: Pairs, arm: str, seed: int) -> list[Figure]:
     settings: Settings = {
         "model": {"family": ARMS[arm], "width": 64, "cell": "gru", "dropout": 0.0, **looking},
         "train": {"batch_tokens": 300, "learning_rate": 3e-3, "label_smoothing": 0.0, "evaluations": 2, "average": 0.9},
-        "image": {"height": HEIGHT, "width": ROOM * MOST, "channels": 32},
+        "image": {"height": HEIGHT, "width": ROOM * MOST, "channels": 32, "near": True},  # the same eyes for both
         "target": {"kind": "symbols"},
     }
     translator = bench.learn(pairs, settings, seed, bench.steps(800, 250))

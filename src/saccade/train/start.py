@@ -192,6 +192,8 @@ def _chosen(
     say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
+    if seen:
+        asked["image"] = _near(asked["image"], picked.family)
     asked["train"]["precision"] = _precision(asked, say)
     config = RunConfig.read(asked, "settings")
     learnt = {
@@ -273,8 +275,16 @@ def _picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str]
     """How pictures are read, where that was left open."""
     if Path(str(asked.get("backbone"))).is_dir():
         asked["backbone"] = str(Path(asked["backbone"]).resolve())  # wherever the run is used from
-    picked = {**_picked_frame(sources, asked, say), **asked}
-    return {"near": True, **picked} if picked.get("encoder", "cnn") in ("cnn", "attentive_cnn") else picked
+    return {**_picked_frame(sources, asked, say), **asked}
+
+
+def _near(image: dict[str, Any], family: str) -> dict[str, Any]:
+    """A CNN of our own whose cells tell little of their neighbours, for Luong's decoder: it looks where it should then.
+
+    A Transformer, which looks with several heads and layers, gains nothing by it (docs/recipes.md, Scenes).
+    """
+    own = image.get("encoder", "cnn") in ("cnn", "attentive_cnn")
+    return {"near": True, **image} if own and family == "luong" else image
 
 
 def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
