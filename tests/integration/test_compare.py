@@ -35,7 +35,14 @@ def folder(tmp_path_factory):
     (folder / "perfect.txt").write_text("".join(f"{t}\n" for _, t in test))
     for name, steps in (("short", 5), ("long", 250)):
         settings = {
-            "model": {"family": "luong", "width": 64, "dropout": 0.0, "feed": False, "score": "additive"},
+            "model": {
+                "family": "luong",
+                "width": 64,
+                "dropout": 0.0,
+                "feed": False,
+                "score": "additive",
+                "walk": False,
+            },
             "train": {"steps": steps, "batch_tokens": 600, "learning_rate": 5e-3, "evaluations": 3},
         }
         saccade.train(folder / "train.tsv", folder / name, settings=settings, quiet=True)
