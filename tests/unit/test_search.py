@@ -49,7 +49,8 @@ def by_hand(model, memory, limit, beam, penalty):
         done += [c for c in candidates[:beam] if c[0][-1] == STOP]
         going = [c for c in candidates if c[0][-1] != STOP][:beam]
         done = sorted(done, key=rank)[:beam]
-        if len(done) == beam and min(map(rank, going)) >= rank(done[-1]):
+        full = len(done) == beam
+        if full and (min(map(rank, going)) >= rank(done[-1]) or max(g[1] for g in going) <= min(d[1] for d in done)):
             break
     else:
         done += going if len(done) < beam else []

@@ -135,9 +135,10 @@ class _Search:
             grown.add(self.rows, (done, *offered), (going, parents, words))
         spelt = self._spell(parents, words)
 
-        # As long as one of them ranks above the worst that ended; scores only fall from here on.
+        # As long as one of them ranks above the worst that ended, and is likelier than one of those: scores only fall.
         ended = self.ended.ranks[self.rows].amin(1)  # -inf, until there are K
         wanting = self._rank(going, parents).amax(1) > ended
+        wanting &= going.amax(1) > self.ended.scores[self.rows].amin(1)
         cut = wanting & (self.limits[self.rows] <= written)
         few = (cut & (ended == -torch.inf)).unsqueeze(1)  # what goes round in circles ranks well, but never ends
         unfinished = torch.where(few, going, -torch.inf)
