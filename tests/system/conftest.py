@@ -13,7 +13,8 @@ TINY = {"model": {"width": 32, "family": "luong", "dropout": 0.0}, "train": LEAR
 def letters(tmp_path_factory):
     """A model that has learned very little: what it says matters less than that it says something."""
     folder = tmp_path_factory.mktemp("runs") / "letters"
-    saccade.train("copy", folder, settings=TINY, quiet=True)
+    soft = {**TINY["model"], "walk": False}  # a walk over hundreds of letters, which tests send, takes long
+    saccade.train("copy", folder, settings={**TINY, "model": soft}, quiet=True)
     return folder
 
 
