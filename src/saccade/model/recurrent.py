@@ -63,13 +63,7 @@ class Recurrent(nn.Module):
             if self.norms is not None:
                 y, end = self._read_normed(i, layer, x, state[:, i])
             else:
-                before = state[:, i].transpose(0, 1).unsqueeze(1).contiguous()  # [S, 1, B, D]
-                if self.cell == "lstm":
-                    y, (hidden, cell) = layer(x, (before[0], before[1]))
-                    end = torch.stack([hidden[0], cell[0]], 1)  # [B, S, D]
-                else:
-                    y, hidden = layer(x, before[0])
-                    end = hidden[0].unsqueeze(1)
+                y, end = self._read(layer, x, state[:, i])
             ends.append(end)
             x = self._between(i, x, y)
         return x, torch.stack(ends, 1)
@@ -117,6 +111,21 @@ class Recurrent(nn.Module):
             ends.append(end)
             x = self._between(i, x, hidden)
         return x.view(*lead, -1), torch.stack(ends, 1).view(*lead, *state.shape[-3:])
+
+    def _read(self, layer: nn.RNNBase, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One layer over a sentence by torch's fused recurrence: x [B, T, Dx], state [B, S, D] → [B, T, D], [B, S, D].
+
+        That knows bfloat16 on some processors only; on the others autocast has to leave it alone.
+        """
+        if torch.is_autocast_enabled("cpu") and x.is_cpu and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+            with torch.autocast("cpu", enabled=False):
+                return self._read(layer, x.float(), state.float())
+        before = state.transpose(0, 1).unsqueeze(1).contiguous()  # [S, 1, B, D]
+        if self.cell == "lstm":
+            y, (hidden, cell) = layer(x, (before[0], before[1]))
+            return y, torch.stack([hidden[0], cell[0]], 1)
+        y, hidden = layer(x, before[0])
+        return y, hidden[0].unsqueeze(1)
 
     def _read_normed(self, i: int, layer: nn.RNNBase, x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One layer over a sentence, x [B, T, Dx]: what the words bring is one product, the rest is sequential."""
