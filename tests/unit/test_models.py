@@ -13,6 +13,7 @@ from saccade.data import START, UNKNOWN
 from saccade.model import build
 from saccade.model.loss import summed_loss
 from saccade.model.recurrent_decoders import Seq2SeqDecoder
+from saccade.model.walking import REACH
 
 V_SOURCE, V_TARGET = 11, 13
 RECURRENT = [
@@ -228,7 +229,7 @@ def test_every_walk_over_the_source_is_summed():
     model = build(config, V_SOURCE, V_TARGET).double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    memory = model.encode(torch.randint(1, V_SOURCE, (1, 5)), torch.ones(1, 5, dtype=torch.bool))
+    memory = model.encode(torch.randint(1, V_SOURCE, (1, 9)), torch.ones(1, 9, dtype=torch.bool))
     targets = torch.tensor([[2, 5, 3, 7]])  # START and three words: what is each worth, given those before?
     logits = model.decoder.readout(model.decoder(memory, targets).hidden)[0].detach()
     torch.testing.assert_close(logits.exp().sum(-1), torch.ones(4).double())
@@ -236,9 +237,13 @@ def test_every_walk_over_the_source_is_summed():
     states = model.decoder.cells(model.decoder.embed(targets), model.decoder.init(memory)["cells"][:, 0])[
         0
     ]  # [1, T, D]
-    jumps, said = (x[0].detach() for x in model.decoder._ways(memory, states, None))  # [T, N + 1, N], [T, N, V]
+    ways, said = model.decoder._ways(memory, states, None)
+    liked, ease, said = (x[0].detach() for x in (ways.liked, ways.ease, said))  # [T, N], [T, 2·REACH + 1], [T, N, V]
+    distance = torch.arange(9) - torch.arange(-1, 9).unsqueeze(1)  # [N + 1, N]: to n, from m or from before the first
+    jumps = liked.unsqueeze(1) * ease[:, distance.clamp(-REACH, REACH) + REACH]  # [T, N + 1, N]
+    jumps = jumps / jumps.sum(-1, keepdim=True)
     whole = 0.0
-    for walk in itertools.product(range(5), repeat=3):
+    for walk in itertools.product(range(9), repeat=3):
         share, place = 1.0, -1
         for t, n in enumerate(walk):
             share *= float(jumps[t, place + 1, n] * said[t, n, targets[0, t + 1]])

@@ -1,5 +1,8 @@
 """A decoder that walks over the source: it looks at one place for each word, and every walk is reckoned with."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -35,20 +38,22 @@ class WalkingDecoder(LuongDecoder):
         self, memory: Memory, state: State, tokens: Tensor, *, need_weights: bool = True, look: Look = None
     ) -> Step:
         hidden, cells = self.cells.step(self.embed(tokens), state["cells"], state.written)  # [B, K, D]
-        jumps, said = self._ways(memory, hidden, look)  # [B, K, N + 1, N], [B, K, N, V]
+        ways, said = self._ways(memory, hidden, look)  # said [B, K, N, V]
         came = state.written > 0
-        weights = _walk(_told(state["said"], tokens), jumps) if came else jumps[..., 0, :]  # [B, K, N]
+        weights = ways.on(_told(state["said"], tokens)) if came else ways.first()  # [B, K, N]
         said = weights.unsqueeze(-1) * said  # [B, K, N, V]: of each place and each word
         return Step(_log(said.sum(-2)), state.next(cells=cells, said=said), weights[:, :, None, None])
 
     def read(self, memory: Memory, targets: Tensor, need_weights: bool, look: Look) -> Outputs:
         words = self.drop_words(self.embed(targets))  # [B, K, T, E]
         hidden = read_all(self.cells, words, self.init(memory, targets.shape[1])["cells"]).flatten(1, 2)  # [B, K·T, D]
-        jumps, said = (x.view(*targets.shape, *x.shape[2:]) for x in self._ways(memory, hidden, flat(look, targets)))
+        ways, said = self._ways(memory, hidden, flat(look, targets))
+        said = said.view(*targets.shape, *said.shape[2:])  # [B, K, T, N, V]
         told = _told(said[:, :, :-1], targets[:, :, 1:])  # [B, K, T - 1, N]
-        walk = [jumps[:, :, 0, 0]]  # [B, K, N]
-        for time in range(1, targets.shape[2]):  # sequential, but small: all that is wide was done above
-            walk.append(_walk(walk[-1] * told[:, :, time - 1], jumps[:, :, time]))
+        first, *later = ways.each(targets.shape)
+        walk = [first.first()]  # [B, K, N]
+        for time, way in enumerate(later):  # sequential, but small: all that is wide was done above
+            walk.append(way.on(walk[-1] * told[:, :, time]))
         weights = torch.stack(walk, 2)  # [B, K, T, N]
         return Outputs(_log((weights.unsqueeze(-1) * said).sum(-2)), weights[:, :, :, None, None])
 
@@ -56,28 +61,63 @@ class WalkingDecoder(LuongDecoder):
         """What `read` returns are logits already: logarithms of probabilities, summed over all places."""
         return hidden
 
-    def _ways(self, memory: Memory, hidden: Tensor, look: Look) -> tuple[Tensor, Tensor]:
-        """For states [B, M, D]: where to from each place, and from before the first, [B, M, N + 1, N], and what would
-        be written at each, [B, M, N, V].
-        """
+    def _ways(self, memory: Memory, hidden: Tensor, look: Look) -> tuple["Ways", Tensor]:
+        """For states [B, M, D]: where to, and what would be written at each place, [B, M, N, V]."""
         glance = self.attention(hidden, memory.prepared[0], mask=memory.mask, need_weights=True, look=look)
         assert glance.weights is not None
-        liked = glance.weights.transpose(1, 2)  # [B, M, 1, N]
-        places = torch.arange(liked.shape[-1], device=hidden.device)
-        if look is None or look.dtype is torch.bool:
-            distance = places - F.pad(places, (1, 0), value=-1).unsqueeze(1)  # [N + 1, N]: to n, from m
-            ease = self.jump(hidden).to(liked.dtype).softmax(-1)  # [B, M, 2·REACH + 1]
-            jumps = liked * ease[..., distance.clamp(-REACH, REACH) + REACH]  # [B, M, N + 1, N]
-            jumps = _shares(jumps)
-        else:  # somebody else decides, wherever it was
-            jumps = liked.expand(-1, -1, len(places) + 1, -1)
+        liked = glance.weights.squeeze(1)  # [B, M, N]
+        ease = self.jump(hidden).to(liked.dtype).softmax(-1)  # [B, M, 2·REACH + 1]
+        if look is not None and look.dtype is not torch.bool:
+            ways = Ways(liked)  # somebody else decides, wherever it was
+        else:
+            ways = Ways(liked, ease, _reached(liked, ease))
 
         width = memory.values.shape[-1]
         seen = F.linear(memory.values, self.join.weight[:, :width])  # [B, N, D]
         state = F.linear(hidden, self.join.weight[:, width:], self.join.bias)  # [B, M, D]
         joined = torch.tanh(seen.unsqueeze(1) + state.unsqueeze(2))  # [B, M, N, D]
         said = super().readout(joined)  # [B, M, N, V]
-        return jumps, said.softmax(-1, dtype=liked.dtype)
+        return ways, said.softmax(-1, dtype=liked.dtype)
+
+
+class Ways(NamedTuple):
+    """Where to go from any place: p(n | m) = a_n e_{n − m} / Σ_k a_k e_{k − m}, never written out for all n and m."""
+
+    liked: Tensor  # a [.., N]: what attention would like to look at
+    ease: Tensor | None = None  # e [.., 2·REACH + 1]: of a jump by so many places; None: wherever it was, it looks at a
+    total: Tensor | None = None  # [.., N]: the sum below, for every m
+
+    def first(self) -> Tensor:
+        """From before the first place, which is no place of the source: [.., N]."""
+        if self.ease is None:
+            return self.liked
+        far = torch.arange(1, self.liked.shape[-1] + 1, device=self.liked.device).clamp(max=REACH)
+        return _shares(self.liked * self.ease[..., far + REACH])
+
+    def on(self, told: Tensor) -> Tensor:
+        """From where it probably was, as far as is told [.., N], to where it probably looks next: [.., N]."""
+        if self.ease is None or self.total is None:
+            return self.liked
+        came = _divided(_shares(told), self.total)
+        return self.liked * _reached(came, self.ease.flip(-1))
+
+    def each(self, shape: torch.Size) -> Iterator["Ways"]:
+        """Those of K·T states, one after the other: T times those of [B, K]."""
+        parts = [[None] * shape[2] if x is None else x.view(*shape, -1).unbind(2) for x in self]
+        return (Ways(*part) for part in zip(*parts, strict=True))
+
+
+def _reached(x: Tensor, ease: Tensor) -> Tensor:
+    """Σ_k x_k e_{k − m} for every m: x [.., N], ease [.., 2·REACH + 1] → [.., N].
+
+    All jumps of REACH or more are alike, so of those only sums are needed: N places cost N, not N².
+    """
+    before, after = x.cumsum(-1), x.flip(-1).cumsum(-1).flip(-1)  # Σ up to each place, and from each on
+    count = x.shape[-1]
+    back = F.pad(before, (REACH, 0))[..., :count, None]
+    ahead = F.pad(after, (0, REACH))[..., REACH:, None]
+    near = F.pad(x, (REACH - 1, REACH - 1)).unfold(-1, 2 * REACH - 1, 1)  # [.., N, 2·REACH - 1]
+    return (torch.cat([back, near, ahead], -1) * ease.unsqueeze(-2)).sum(-1)  # no product of matrices: those round
 
 
 def _told(said: Tensor, tokens: Tensor) -> Tensor:
@@ -86,14 +126,13 @@ def _told(said: Tensor, tokens: Tensor) -> Tensor:
     return said.gather(-1, places).squeeze(-1)
 
 
-def _walk(told: Tensor, jumps: Tensor) -> Tensor:
-    """From where it probably was, as far as is told [.., N], to where it probably looks next: [.., N]."""
-    return (_shares(told).unsqueeze(-1) * jumps[..., 1:, :]).sum(-2)  # no product of matrices: those may be rounded
-
-
 def _shares(x: Tensor) -> Tensor:
     """Shares of their sum; of nothing, nothing."""
-    return x / x.sum(-1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
+    return _divided(x, x.sum(-1, keepdim=True))
+
+
+def _divided(x: Tensor, by: Tensor) -> Tensor:
+    return x / by.clamp(min=torch.finfo(x.dtype).tiny)
 
 
 def _log(x: Tensor) -> Tensor:
