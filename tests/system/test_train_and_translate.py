@@ -182,6 +182,7 @@ def test_views_of_a_translation(folder):
     assert rest[0].split()[:3] == ["a", "b", "c"]
     assert "\x1b" not in ran.stdout
     assert (folder / "glance.svg").read_text().startswith("<?xml")
+    assert f"saved: {folder / 'glance.svg'}" in ran.stderr
     ran = run("translate", folder / "a", "a b", "c d", "--nbest", "3", "-o", folder / "out.tsv")
     assert ran.stdout == ""
     rows = [line.split("\t") for line in (folder / "out.tsv").read_text().splitlines()]

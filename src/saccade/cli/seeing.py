@@ -33,6 +33,7 @@ def see_command(file: Path, pairs: Source | None, save: Path | None, view: str |
         raise UsageError(f"--save {save}: {len(predictions)} sentences fit into {' '.join(SEVERAL)} only")
     else:
         save_all(predictions, save, view)
+        say(f"saved: {save}")
 
 
 def _read(file: Path, pairs: Source | None) -> list[Prediction]:

@@ -207,7 +207,7 @@ def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
                 pace = "longer" if step.steps < step.planned else "less"
                 say(f"steps take {pace} than measured: the plan goes from {step.planned} to {step.steps} of them")
             if step.score is not None:
-                dev = f", dev {name} {step.score:.1f}"
+                dev = f", dev {name} {step.score:.1f} (greedy)"
                 if quiet:
                     losses = f"loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}"
                     say(f"step {step.step}/{step.steps}: {losses}{dev}{speed}")

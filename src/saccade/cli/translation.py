@@ -168,6 +168,7 @@ def _write(
     if views.save is not None and kept:
         listed = views.save.suffix.lower() == ".json"  # a record lists its alternatives itself
         save(kept if listed else [p for best in kept for p in (best, *best.alternatives)], views.save, views.view)
+        say(f"saved: {views.save}")
     if broken:
         raise ValueError(f"{broken} of {number} pictures could not be read; their lines have no caption")
     return number
