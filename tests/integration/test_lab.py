@@ -3,6 +3,7 @@
 import html
 import json
 import random
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,18 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 import saccade
+from saccade.cli import laboratory
 from saccade.cli.laboratory import lab_command
-from saccade.lab import scaling
+from saccade.config import ModelConfig
+from saccade.lab import cost, order, scaling
 from saccade.lab.bench import Bench
 from saccade.lab.book import NAMES, _marked, claim_of, page, publish, run_claim, write_index
 from saccade.lab.claim import Verdict, above, values
 from saccade.lab.notebook import notebook
+from saccade.model import build
 from saccade.model.walking import WalkingDecoder
 
 TIMED = ("cost", "order")  # rules about seconds, which a busy machine may break; the book is their test
@@ -59,6 +64,50 @@ def test_every_claim_still_points_the_same_way(tmp_path, monkeypatch, name):
         assert drawn.count("<svg") == len(claim.charts)
         assert _marked(getattr(claim.rule, language)) in drawn
         assert ", ".join(claim.notes) in drawn  # whose claim it is
+
+
+class Counted(TorchFunctionMode):
+    """How often torch is asked for something: a measure of waiting that no busy machine changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, operation, types, args=(), kwargs=None):
+        self.count += 1
+        return operation(*args, **(kwargs or {}))
+
+
+def _operations(given, length):
+    model = build(ModelConfig.model_validate({"width": 16, **given}), cost.SYMBOLS, cost.SYMBOLS)
+    with Counted() as counted:
+        cost.step(model, torch.randint(4, cost.SYMBOLS, (4, length)))
+    return counted.count
+
+
+def test_what_waits_for_the_word_before_is_asked_for_more_the_longer_sentences_are():
+    """What `cost` and `order` find in seconds, in a measure that a test can rely on."""
+    grown = {arm: _operations(given, 64) / _operations(given, 8) for arm, given in cost.ARMS.items()}
+    assert grown["Bahdanau"] > 3
+    assert grown["Luong"] < 1.5
+    assert grown["Transformer"] < 1.5
+    asked = {arm: _operations(given, 16) for arm, given in order.ARMS.items()}
+    assert asked["Bahdanau"] > 2 * asked["Luong"]
+    assert asked["Luong, feeding"] > 2 * asked["Luong"]
+
+
+def test_two_files_of_one_name_are_two_books(tmp_path, monkeypatch):
+    folders = []
+    monkeypatch.setattr(
+        laboratory, "run_claim", lambda claim, bench, minutes: folders.append(bench.folder) or {"verdict": ""}
+    )
+    monkeypatch.setattr(laboratory, "write_index", lambda folder: None)
+    for name in ("kor", "fre"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.tsv").write_text(f"{name}\tx\n", encoding="utf-8")
+        lab_command("heads", False, tmp_path / "lab", None, False, tmp_path / name / "train.tsv")
+    assert len(set(folders)) == 2
+    assert all(folder.name.startswith("train-") for folder in folders)
 
 
 def test_an_interrupted_claim_goes_on_where_it_was(tmp_path, monkeypatch):
@@ -202,7 +251,7 @@ def test_a_page_says_whose_pairs_it_is_about(tmp_path):
     drawn = page(claim, record, "en")
     assert "the pairs of mine &lt;b&gt;.tsv take the place" in drawn
     assert "Random letters" not in drawn
-    assert "saccade lab bottleneck --data mine &lt;b&gt;.tsv --minutes 7.5" in drawn
+    assert f"saccade lab bottleneck --data {html.escape(shlex.quote(str(pairs)))} --minutes 7.5" in drawn
     assert "어텐션 없음" in page(claim, record, "ko")
 
 

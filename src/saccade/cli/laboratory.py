@@ -37,7 +37,7 @@ def lab_command(
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: is no folder")
     folder = folder / "quick" if quick else folder  # what shows little does not take the place of what shows more
-    folder = folder if data is None else folder / data.stem
+    folder = folder if data is None else folder / f"{data.stem}-{Bench(folder, data=data).given}"  # whatever its name
     workers = 1 if quick else torch.get_num_threads()  # as many cores as there are, each with a model of its own
     torch.set_num_threads(1)  # models this small are no quicker with two, and figures do not depend on the machine
     for known in NAMES if name is None else (name,):

@@ -1,5 +1,6 @@
 """Where claims are tested: data, repeated runs, and figures that are kept, so that an interrupted book goes on."""
 
+import contextlib
 import datetime
 import hashlib
 import json
@@ -143,18 +144,18 @@ class Bench:
 
     def _keep(self, name: str, found: list[Figure], seconds: float) -> None:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        machine = f"{os.cpu_count()} cores, {platform.machine()}, torch {torch.__version__}"
+        machine = f"{os.cpu_count()} cores, {processor()}, torch {torch.__version__}"
         known = {"figures": found, "seconds": seconds, "date": date, "machine": machine}
         _write(self._kept(name), json.dumps(known))
 
     @cached_property
     def given(self) -> str | None:
         """What the pairs are that somebody gave, by their content."""
-        return None if self.data is None else hashlib.sha256(self.data.read_bytes()).hexdigest()
+        return None if self.data is None else hashlib.sha256(self.data.read_bytes()).hexdigest()[:12]
 
     def made(self, name: str, make: Callable[[random.Random], tuple[str, str]], train: int, test: int = 200) -> Pairs:
         """Pairs of a toy task, or those that were given in its place."""
-        folder = self.folder / "data" / (name if self.given is None else f"given-{self.given[:12]}")
+        folder = self.folder / "data" / (name if self.given is None else f"given-{self.given}")
         names = [folder / f"{part}.tsv" for part in ("train", "dev", "test")]
         if self.data is not None:
             rows = [(_line(pair.source), _line(pair.target)) for pair in read_pairs(self.data).pairs]
@@ -212,6 +213,15 @@ class Bench:
         if self.minutes is None or self.quick:
             return self
         return replace(self, each_minutes=self.minutes * self.workers / runs)
+
+
+def processor() -> str:
+    """What computes here, as the system calls it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _timed(measure: Callable[..., list[Figure]], *given: Any) -> tuple[list[Figure], float]:

@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,8 +17,9 @@ from types import ModuleType
 from typing import Any
 
 import saccade
+from saccade.config import presets
 from saccade.errors import unknown
-from saccade.lab.bench import TOY, Bench
+from saccade.lab.bench import Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
@@ -71,14 +73,17 @@ def _little(figures: Sequence[Figure], language: str) -> str:
 
 
 def _mark(name: str) -> str:
-    """What a claim's figures depend on: its module, what that has from other claims, what all toy models share."""
+    """What a claim's figures depend on: its module, what that has from other claims, what all have in common, and what
+    is chosen for them.
+    """
     module = importlib.import_module(f"saccade.lab.{name}")
     owners = {getattr(value, "__module__", None) for value in vars(module).values()} & {
         f"saccade.lab.{other}" for other in NAMES
     }
-    modules: list[ModuleType] = [module, *(sys.modules[o] for o in sorted(str(o) for o in owners - {module.__name__}))]
+    others: list[ModuleType] = [sys.modules[o] for o in sorted(str(o) for o in owners - {module.__name__})]
+    modules = [module, *others, sys.modules[Bench.__module__], presets]
     measuring = [inspect.getsource(m).partition("\nCLAIM = ")[0] for m in modules]  # other words change no figure
-    return hashlib.sha256("".join([saccade.__version__, repr(TOY), *measuring]).encode()).hexdigest()
+    return hashlib.sha256("".join([saccade.__version__, *measuring]).encode()).hexdigest()
 
 
 def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def publish(claim: Claim, bench: Bench, figures: list[Figure]) -> dict[str, Any]
         "seeds": sorted({f["seed"] for f in figures}),
         "quick": bench.quick,
         "share": bench.share,
-        "data": None if bench.data is None else str(bench.data.name),
+        "data": None if bench.data is None else str(bench.data),
         "minutes": round(sum(m["seconds"] for m in bench.measured) / 60, 1),  # had it been one after the other
         "asked_minutes": bench.minutes,
         "date": max((m["date"] for m in bench.measured), default=""),  # of measuring, whenever the page was written
@@ -184,7 +189,7 @@ def page(claim: Claim, record: dict[str, Any], language: str) -> str:
     if record["quick"]:
         parts.append(f"<p><strong>{told(TOLD['quick'], language)}</strong></p>")
     if record["data"] is not None:
-        given = told(TOLD["given"], language).format(record["data"])
+        given = told(TOLD["given"], language).format(Path(record["data"]).name)
         parts.append(f"<p><strong>{html.escape(given)} {_little(figures, language)}</strong></p>")
     else:
         parts.append(f"<p>{_marked(told(claim.setup, language))}</p>")
@@ -226,7 +231,7 @@ def _of_quality(drawn: Chart) -> Chart:
 def _command(claim: Claim, record: dict[str, Any]) -> str:
     words = ["saccade lab", claim.name]
     words += ["--quick"] if record["quick"] else []
-    words += [f"--data {record['data']}"] if record["data"] is not None else []
+    words += [f"--data {shlex.quote(record['data'])}"] if record["data"] is not None else []
     asked = record["asked_minutes"] or (None if record["share"] == 1 else record["share"] * claim.minutes)
     return " ".join(words + ([f"--minutes {asked:g}"] if asked is not None else []))
 

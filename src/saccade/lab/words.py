@@ -35,7 +35,7 @@ TOLD = {
     "setup": Words("The set-up", "실험"),
     "figures": Words("What was measured", "측정"),
     "verdict": Words("The verdict", "판정"),
-    "rule": Words("The rule, decided before", "미리 정한 규칙"),
+    "rule": Words("The rule", "규칙"),
     "again": Words("To run it again", "다시 해 보기"),
     "notes": Words("Lecture notes", "강의 노트"),
     "files": Words("Figures, and a notebook to change", "수치와, 바꾸어 볼 수 있는 노트북"),
@@ -53,10 +53,11 @@ TOLD = {
         "장난감 크기와 시드 하나: 이 주장이 아직 돌아간다는 것만 보여 준다. 아래의 크기는 책의 것이다.",
     ),
     "given": Words(
-        "Here the pairs of {} take the place of the built-in task: models of the default size for such pairs, the same "
-        "minutes for each, quality in BLEU (of spelt words: symbols right, %).",
-        "여기서는 {}의 쌍이 내장 과제를 대신한다. 그런 쌍에 맞는 기본 크기의 모형, 모형마다 같은 시간, 품질은 BLEU(철자로 쓴 단어는 "
-        "맞은 기호, %).",
+        "Here the pairs of {} take the place of the built-in task: models of the default size for such pairs, as long to "
+        "learn for each, quality in BLEU (of spelt words: symbols right, %). What a step takes in time or memory is still measured "
+        "at the sizes of the built-in task.",
+        "여기서는 {}의 쌍이 내장 과제를 대신한다. 그런 쌍에 맞는 기본 크기의 모형, 모형마다 같은 학습량, 품질은 BLEU(철자로 쓴 단어는 "
+        "맞은 기호, %). 한 단계의 시간과 메모리는 여전히 내장 과제의 크기로 잰다.",
     ),
     "little": Words(
         "No model got beyond {:.1f}: give them more --minutes before you believe the verdict.",
