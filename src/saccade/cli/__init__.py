@@ -18,6 +18,7 @@ import saccade
 from saccade.cli.options import (
     Beam,
     Columns,
+    CoveragePenalty,
     Force,
     Inside,
     Json,
@@ -266,7 +267,7 @@ def translate(
     save: Save = None,
     view: View = None,
     length_penalty: LengthPenalty = None,
-    coverage_penalty: Annotated[float, typer.Option(help="How much it counts to have looked at everything.")] = 0.0,
+    coverage_penalty: CoveragePenalty = 0.0,
     sample: Sample = False,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -312,6 +313,7 @@ def caption(
     save: Save = None,
     view: View = None,
     length_penalty: LengthPenalty = None,
+    coverage_penalty: CoveragePenalty = 0.0,
     sample: Sample = False,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -325,8 +327,8 @@ def caption(
     with plainly():
         from saccade.cli.translation import Views, caption_command, search_options
 
-        draws = (temperature, top_k, top_p, seed)
-        options = search_options(beam, nbest, (length_penalty, 0.0), sample, draws, prefix, force)
+        penalties, draws = (length_penalty, coverage_penalty), (temperature, top_k, top_p, seed)
+        options = search_options(beam, nbest, penalties, sample, draws, prefix, force)
         views = Views(as_json, False, show, save, occlude, inside, view, names)
         caption_command([run, *(together or [])], pictures or [], folder, output, options, prefix, force, views)
 

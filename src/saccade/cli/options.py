@@ -50,6 +50,7 @@ LengthPenalty = Annotated[
     float | None,
     typer.Option(help="0 favours short outputs; more, long ones.", show_default="1 for texts, 0 for pictures"),
 ]
+CoveragePenalty = Annotated[float, typer.Option(help="How much it counts to have looked at everything.")]
 Columns = Annotated[str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")]
 Languages = Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")]
 Part = Annotated[

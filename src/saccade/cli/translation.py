@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from typing import TextIO, cast
@@ -70,8 +71,6 @@ def translate_command(
     translator = load(*runs)
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
-    for text in filter(_is_picture, texts):
-        raise ValueError(f"{text}: is a picture, but {runs[0]} reads text")
     written = _write(translator, _chunks(texts, file), output, options, prefix, force, views)
     if piped and not written:
         raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
@@ -122,7 +121,7 @@ def _is_picture(text: str) -> bool:
 def _listed(folder: Path) -> list[str]:
     """The pictures of a folder: in the order of their captions, if it has them, and then of their names."""
     try:
-        parts = [pair.source for pair in Album(folder).pairs()]
+        parts = [pair.source for pair in Album(folder).pairs() if not pair.source.lower().endswith(UNREAD)]
     except ValueError:
         parts = []
     return list(dict.fromkeys([*parts, *map(str, pictures_in(folder))]))
@@ -152,17 +151,22 @@ def _write(
     number = broken = 0
     with _written(output) as out:
         for chunk in chunks:
-            if force is not None and chunk[0]:
-                found = translator.score_all([(chunk[0], force)], views.inside)
+            pictures = set() if translator.reads_pictures else {i for i, text in enumerate(chunk) if _is_picture(text)}
+            texts = ["" if i in pictures else text for i, text in enumerate(chunk)]
+            if force is not None and texts[0]:
+                found = translator.score_all([(texts[0], force)], views.inside)
             else:
-                found = translator.translate(chunk, options, look, prefix, views.inside, others=views.each)
+                found = translator.translate(texts, options, look, prefix, views.inside, others=views.each)
+            for i in pictures:
+                wrong = f"{printable(chunk[i])}: is a picture, but the model reads text"
+                found[i] = replace(found[i], source=chunk[i], wrong=wrong)
             if views.occlude:
                 found = [occlude(translator, p.source, p) if p.text else p for p in found]
             for prediction in found:
                 number += 1
                 broken += bool(prediction.wrong)
                 views.print(prediction, number, options.nbest, out, scored=force is not None)
-                _warn(number, prediction)
+                _warn(printable(prediction.source) if translator.reads_pictures else f"text {number}", prediction)
             if views.save is not None:
                 kept += found
     if views.save is not None and kept:
@@ -170,7 +174,9 @@ def _write(
         save(kept if listed else [p for best in kept for p in (best, *best.alternatives)], views.save, views.view)
         say(f"saved: {views.save}")
     if broken:
-        raise ValueError(f"{broken} of {number} pictures could not be read; their lines have no caption")
+        what = "pictures could not be read; their lines have no caption"
+        what = what if translator.reads_pictures else "texts are pictures; their lines are empty: saccade caption"
+        raise ValueError(f"{broken} of {number} {what}")
     return number
 
 
@@ -312,8 +318,7 @@ def _written(output: Path | None) -> Iterator[TextIO]:
         raise
 
 
-def _warn(number: int, done: Prediction) -> None:
-    where = f"text {number}"
+def _warn(where: str, done: Prediction) -> None:
     if done.wrong:
         say(done.wrong)
     if done.unknown:
