@@ -228,11 +228,16 @@ def load_pictures(
     folder = cache_folder() / f"pictures-{hashed.hexdigest()[:32]}"
     make_once(folder, lambda beside: _decode(wanted, frame, load, beside, watch))
     try:
-        broken = {wanted[int(i)]: why for i, why in json.loads((folder / "broken.json").read_text("utf-8")).items()}
+        broken = {wanted[int(i)]: why for i, why in _told(folder / "broken.json").items()}
+        warned = _told(folder / "warned.json") if (folder / "warned.json").exists() else {}  # not in older ones
         pixels, sizes = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("pixels", "sizes"))
         features = None if frame.backbone is None else np.load(folder / "features.npy", mmap_mode="r")
     except (OSError, ValueError, IndexError) as error:
         raise ValueError(f"{folder}: is damaged ({error}); remove it, and it will be made anew") from None
+    if warned:  # each time, and once for all of them
+        place, why = next(iter(warned.items()))
+        more = f" (and {len(warned) - 1:,} more)" if len(warned) > 1 else ""
+        warnings.warn(f"{wanted[int(place)]}: {why}{more}", stacklevel=2)
     places = {s: i for i, s in enumerate(s for s in wanted if s not in broken)}
     return Pictures(pixels, sizes, places, features), {s: f"{s}: {why}" for s, why in broken.items()}
 
@@ -240,20 +245,21 @@ def load_pictures(
 def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path, watch: Watch) -> None:
     sizes: list[tuple[int, int]] = []
     broken: dict[int, str] = {}  # by their places: the same pictures may have other names tomorrow
-    warned: list[str] = []
+    warned: dict[int, str] = {}
     shape: tuple[int, ...] = (0, 0, 0)  # of one picture's features
     with (folder / "pixels").open("wb") as pixels, (folder / "features").open("wb") as features:
         for start in range(0, len(sources), AT_ONCE):
             watch(start, len(sources))
             loaded: list[Image.Image] = []
-            with warnings.catch_warnings(record=True) as told:
-                warnings.simplefilter("always")
-                for i, source in enumerate(sources[start : start + AT_ONCE], start):
+            for i, source in enumerate(sources[start : start + AT_ONCE], start):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
                     try:
                         loaded.append(load(source))
                     except ValueError as error:
                         broken[i] = str(error).removeprefix(f"{source}: ")
-            warned += [str(w.message) for w in told]
+                if told:
+                    warned[i] = str(told[0].message).removeprefix(f"{source}: ")
             for fitted in frame.fit_all(loaded) if loaded else []:
                 pixels.write(fitted.pixels.tobytes())
                 sizes.append(fitted.size)
@@ -261,15 +267,20 @@ def _decode(sources: Sequence[str], frame: Frame, load: Loader, folder: Path, wa
                     features.write(fitted.features.tobytes())
                     shape = fitted.features.shape
     watch(len(sources), len(sources))
-    if warned:  # once for all of them
-        warnings.warn(warned[0] + (f" (and {len(warned) - 1:,} more)" if len(warned) > 1 else ""), stacklevel=2)
     _keep(folder / "pixels", np.uint8, (len(sizes), frame.height, frame.width, 3))
     if frame.backbone is None:
         (folder / "features").unlink()
     else:
         _keep(folder / "features", np.float16, (len(sizes), *shape))
     np.save(folder / "sizes.npy", np.array(sizes, np.int32).reshape(-1, 2))
-    (folder / "broken.json").write_text(json.dumps(broken), encoding="utf-8")
+    for name, told_of in (("broken", broken), ("warned", warned)):
+        (folder / f"{name}.json").write_text(json.dumps(told_of), encoding="utf-8")
+
+
+def _told(file: Path) -> dict[str, str]:
+    """What was said of pictures, by their places."""
+    found: dict[str, str] = json.loads(file.read_text("utf-8"))
+    return found
 
 
 def _keep(raw: Path, kind: type[np.generic], shape: tuple[int, ...]) -> None:
