@@ -99,9 +99,14 @@ def test_pairs_that_training_never_showed_are_also_told_apart():
     new = [s.unseen for s in some]
     assert 5 < sum(new) < 35
     found = scene_scores([written(s, at, "nonsense" if s.unseen else None) for s in some])
-    assert found["true_unseen"] == 0
+    assert found["true_unseen"] == found["named_unseen"] == 0
     assert found["true"] == pytest.approx(100 * (40 - sum(new)) / 40)
     assert "true_unseen" not in scene_scores([written(s, at) for s in scenes(10)])
+    said = [(s, c) for s in some if s.unseen for c in s.captions(5)]
+    for names in (True, False):  # both are true, but only who names the pair shows that it was seen
+        chosen = [(s, c) for s, c in said if any(m.thing.unseen for m in s.mentions(c)) is names]
+        found = scene_scores([written(s, at, c) for s, c in chosen])
+        assert (found["true_unseen"], found["named_unseen"]) == (100, 100 if names else 0)
 
 
 def test_a_model_that_looks_nowhere_has_no_such_figures():

@@ -75,6 +75,11 @@ class Thing(NamedTuple):
         return found is not None and all(v in (None, getattr(self, k)) for k, v in found.groupdict().items())
 
     @property
+    def unseen(self) -> bool:
+        """Whether training never shows this colour of this shape."""
+        return (self.colour, self.shape) in KEPT
+
+    @property
     def centre(self) -> tuple[float, float]:
         """From the left, from the top."""
         return (self.box.left + self.box.right) / 2, (self.box.top + self.box.bottom) / 2
@@ -124,7 +129,7 @@ class Scene:
     @property
     def unseen(self) -> bool:
         """Whether it has a pair of colour and shape that training never shows."""
-        return any((t.colour, t.shape) in KEPT for t in self.things)
+        return any(t.unseen for t in self.things)
 
     def draw(self) -> Image.Image:
         chance = random.Random(f"drawing {self.name}")

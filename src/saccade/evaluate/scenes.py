@@ -23,13 +23,16 @@ def is_scene(source: str) -> bool:
 
 
 def scene_scores(predictions: Sequence[Prediction]) -> dict[str, float]:
-    """In percent: captions true of their scenes, also of those with pairs that training never showed, and pointing."""
+    """In percent: captions true of their scenes, also of those with pairs of colour and shape that training never
+    showed; of the latter, captions that truly name such a pair; and pointing.
+    """
     scenes = [scene(p.source) for p in predictions]
     true = [s.is_true(p.text) for s, p in zip(scenes, predictions, strict=True)]
-    unseen = [t for t, s in zip(true, scenes, strict=True) if s.unseen]
+    unseen = [(s, p.text) for s, p in zip(scenes, predictions, strict=True) if s.unseen]
     found = {"true": _percent(true)}
     if unseen:
-        found["true_unseen"] = _percent(unseen)
+        found["true_unseen"] = _percent([s.is_true(text) for s, text in unseen])
+        found["named_unseen"] = _percent([any(m.thing.unseen for m in s.mentions(text) or ()) for s, text in unseen])
     looks = [look for s, p in zip(scenes, predictions, strict=True) for look in pointing(s, p)]
     if any(p.weights is not None for p in predictions):  # if no caption was true, it pointed at nothing
         hits, masses, chances = (
