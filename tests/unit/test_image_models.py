@@ -1,12 +1,14 @@
 """Models of pictures: every family over every encoder, and the laws that hold for text hold here too."""
 
 import itertools
+from typing import get_args
 
 import pytest
 import torch
 
 from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
+from saccade.config.model import Score
 from saccade.data.tokenisers import START, STOP
 from saccade.model import Model, build
 from saccade.model.images import CNN, Change, ImageEncoder
@@ -17,12 +19,12 @@ FAMILIES = ("seq2seq", "bahdanau", "luong", "transformer")
 ENCODERS = ("cnn", "attentive_cnn", "patches")
 
 
-def make(family: str, encoder: str = "cnn", dropout: float = 0.0, **image: object) -> Model:
+def make(family: str, encoder: str = "cnn", dropout: float = 0.0, settings: object = (), **image: object) -> Model:
     torch.manual_seed(0)
     read = ImageConfig.read(
         {"height": 16, "width": 24, "encoder": encoder, "channels": 16, "stride": 4, "near": True, **image}
     )
-    return build(ModelConfig.read({"family": family, "width": 16, "dropout": dropout}), read, 11)
+    return build(ModelConfig.read({"family": family, "width": 16, "dropout": dropout, **dict(settings)}), read, 11)
 
 
 def pictures(batch: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,6 +56,21 @@ def test_every_family_learns_from_every_encoder_and_writes(family, encoder):
             weights = force([model], [one], targets, start=START).weights
             assert weights.shape[-1] == 24  # cells
             torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"heads": 2}, {"normalise": "hard", "gate": True}], ids=str)
+@pytest.mark.parametrize(("family", "score"), list(itertools.product(("bahdanau", "luong"), get_args(Score))))
+def test_every_score_looks_at_pictures_too(family, score, settings):
+    model = make(family, settings={"score": score, **settings}).train()
+    words = torch.randint(4, 11, (3, 5))
+    loss = model(*pictures(), words, words.roll(-1, 1), torch.ones(3, 5, dtype=torch.bool), 0.1, 0.0, 0.0, 1.0)
+    loss.backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)  # places alone need no keys
+    with torch.no_grad():
+        memory = model.eval().encode(*pictures())
+        weights = model.decoder(memory, words, need_weights=True).weights  # [B, T, L, H, N]
+    torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    assert not weights[~memory.mask[:, None, None, None].expand_as(weights)].any()
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
