@@ -15,7 +15,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from saccade.errors import unknown
 
 PAD, START, STOP, UNKNOWN = range(4)
-_OWN = 3  # numbers of ours before those of the tokeniser, whose 0 is the unknown symbol
+OWN = 3  # numbers of ours before those of the tokeniser, whose 0 is the unknown symbol
 
 _UNK = "<unk>"
 Kind = Literal["characters", "symbols", "words", "bpe", "unigram"]
@@ -102,22 +102,22 @@ class Tokeniser:
 
     def __len__(self) -> int:
         """How many numbers there are; not how many symbols: a text that holds the word <unk> leaves a gap."""
-        return max(self._inner.get_vocab().values()) + 1 + _OWN
+        return max(self._inner.get_vocab().values()) + 1 + OWN
 
     def encode(self, text: str) -> Encoded:
         encoding = self._inner.encode(_whole(text), add_special_tokens=False)
-        return Encoded([i + _OWN for i in encoding.ids], encoding.offsets)
+        return Encoded([i + OWN for i in encoding.ids], encoding.offsets)
 
     def encode_all(self, texts: list[str]) -> list[list[int]]:
         """The numbers alone, many texts at once."""
         return [
-            [i + _OWN for i in e.ids]
+            [i + OWN for i in e.ids]
             for e in self._inner.encode_batch_fast([_whole(t) for t in texts], add_special_tokens=False)
         ]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these numbers; what is decomposed is composed again, and PAD, START and STOP are left out."""
-        text: str = self._inner.decode([i - _OWN for i in ids if i >= _OWN], skip_special_tokens=True)
+        text: str = self._inner.decode([i - OWN for i in ids if i >= OWN], skip_special_tokens=True)
         return normalizers.NFC().normalize_str(text)
 
 
