@@ -25,8 +25,10 @@ from saccade.model.images import Change
 from saccade.search import Options
 from saccade.train.loop import _optimiser, _update
 from saccade.train.run import Run
+from saccade.train.start import _near
 
 PICTURES, STEPS, EPOCHS = 500, 20, 4
+CHANGED = {"shift": 0.06, "crop": 0.1, "colour": 0.1, "flip": True}
 
 
 def main() -> None:
@@ -34,8 +36,8 @@ def main() -> None:
     torch.manual_seed(0)
     pairs = TASKS["scenes"].pairs("train", size=PICTURES)
     target = Tokeniser.train([p.target for p in pairs], "words")
-    image = ImageConfig(shift=0.06, crop=0.1, colour=0.1, flip=True)
     picked = automatic(Amount(PICTURES, 0, spelt=False, pictures=True), {}).settings
+    image = ImageConfig.read({**_near({}, picked["model"]["family"]), **CHANGED})
     config = RunConfig.read({**picked, "image": image.model_dump()}, "benchmark")
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", config, Frame(image.height, image.width), target)

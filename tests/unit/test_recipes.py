@@ -52,7 +52,8 @@ def test_a_family_is_picked_that_has_what_was_asked_for():
     assert automatic(amount, {}).settings["train"]["batch_tokens"] == 1000
     assert automatic(sentences, {}).family == "transformer"
     assert automatic(sentences, {"score": "dot"}).family == "bahdanau"
-    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True), {}).family == "transformer"
+    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True), {}).family == "luong"
+    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True, lent=True), {}).family == "transformer"
     assert automatic(Amount(10_000, 100_000, True, minutes=5, pictures=True), {}).family == "luong"
 
 
@@ -152,6 +153,22 @@ def test_attention_does_not_walk_over_long_sources(tmp_path):
     run, _ = start(tmp_path / "run", asked, say=print)
     assert run.config.train.diagonal == 1.0
     assert not run.config.model.walk
+
+
+@pytest.mark.parametrize(
+    ("family", "turned", "guided"),
+    [("bahdanau", False, 1.0), ("luong", False, 1.0), ("transformer", False, 0.0), ("bahdanau", True, 0.0)],
+)
+def test_of_sentences_that_keep_step_a_recurrent_decoder_is_told_so(tmp_path, family, turned, guided):
+    words = [f"{first}{second}" for first in "bdgklm" for second in ("ana", "era", "ilo", "omu")]
+    rows = [random.Random(i).sample(words, 5 + i % 4) for i in range(400)]
+    sides = [(" ".join(row), " ".join(w.upper() for w in (row[::-1] if turned else row))) for row in rows]
+    (tmp_path / "a.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in sides), encoding="utf-8")
+    asked = {"data": {"train": [str(tmp_path / "a.tsv")]}, "model": {"width": 24, "family": family}}
+    run, _ = start(tmp_path / "run", {**asked, "train": {"epochs": 5}}, say=print)
+    assert run.config.target.kind == "bpe"
+    assert run.config.train.diagonal == guided
+    assert not (family == "luong" and run.config.model.walk)
 
 
 def test_batches_that_were_asked_for_count_as_so_many_epochs():

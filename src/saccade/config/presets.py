@@ -53,7 +53,7 @@ MANY = 300_000  # pairs of sentences, for which a large model is worth its hunge
 FEW = 2_000  # pairs, which want smaller batches
 PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
-FORGET = 0.3  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
+FORGET = 0.5  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
 DROPOUT = {  # for fewer pairs than that; for more, 0.1
     True: ((20_000, 0.4), (200_000, 0.2)),
     False: ((10_000, 0.3), (100_000, 0.2)),
@@ -71,6 +71,7 @@ class Amount:
     epochs: float | None = None
     steps: int | None = None
     pictures: bool = False  # in place of a text as the source
+    lent: bool = False  # pictures, seen by a network that learned it elsewhere
     batch_tokens: int | None = None  # if they were asked for
 
     def passes(self, usual: int) -> float:
@@ -101,7 +102,8 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         raise unknown("model", family, FAMILIES)
     if preset not in (*PRESETS["luong"], "auto"):
         raise unknown("preset", preset, [*PRESETS["luong"], "auto"])
-    wish: Family = "luong" if amount.spelt else "transformer"
+    own_eyes = amount.pictures and not amount.lent  # Luong learns sooner to look, and to say what is true
+    wish: Family = "luong" if amount.spelt or own_eyes else "transformer"
     order = [wish, *(f for f in FAMILIES if f != wish)]
     fitting = [f for f in order if all(f in OWNERS.get(name, FAMILIES) for name in asked)]
     chosen: Family = family or (fitting[0] if fitting else wish)
@@ -154,8 +156,8 @@ def _see(settings: Settings, amount: Amount, family: Family, width: int | None) 
         model["embedding"] = model["width"] if width is None else width
     if family == "luong":  # which thing was looked at last matters for what is said next of another
         model |= {"feed": True, "score": "scaled_dot"}
-    rate = 1e-3 if family == "transformer" else 2e-3
+    rate, forget = (1e-3, 0.6 * FORGET) if family == "transformer" else (2e-3, FORGET)
     if amount.spelt:  # one text a picture: few tokens are many pictures, and no letter foretells the next
         settings["train"] = {"batch_tokens": 100, "learning_rate": 1e-3, "label_smoothing": 0.0}
     else:
-        settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": FORGET}
+        settings["train"] = {"batch_tokens": 1000, "learning_rate": rate, "weight_decay": forget}

@@ -21,10 +21,11 @@ def order(examples: Sequence[Numbers]) -> float:
     (1.0, -1.0)
     """
     step = max(1, len(examples) // PAIRS)
-    some = [(np.array(s), np.array(t)) for s, t in (examples[i] for i in range(0, len(examples), step)) if s and t]
-    if not some:
+    given = [(s, t) for s, t in (examples[i] for i in range(0, len(examples), step)) if s and t]
+    if not given:
         return 0.0
-    shape = tuple(1 + max(int(side.max()) for side in sides) for sides in zip(*some, strict=True))
+    (sources, kinds), (targets, others) = (_renumbered(side) for side in zip(*given, strict=True))
+    some, shape = list(zip(sources, targets, strict=True)), (kinds, others)
     chances: NDArray[np.float64] = np.ones(shape)  # how likely a source symbol brings about each target symbol
     for _ in range(ROUNDS):
         counts = np.full(shape, 1e-9)
@@ -41,6 +42,12 @@ def order(examples: Sequence[Numbers]) -> float:
     if len(found) < 2 or np.std(found) == 0 or np.std(wanted) == 0:
         return 0.0
     return float(np.corrcoef(found, wanted)[0, 1])
+
+
+def _renumbered(texts: Sequence[Sequence[int]]) -> tuple[list[NDArray[np.int64]], int]:
+    """The same with numbers for those symbols alone that stand in them, and how many there are: tables stay small."""
+    symbols, numbers = np.unique(np.concatenate(texts), return_inverse=True)
+    return np.split(numbers, np.cumsum([len(text) for text in texts])[:-1]), len(symbols)
 
 
 def _shares(chances: NDArray[np.float64], source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:

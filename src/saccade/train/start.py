@@ -34,7 +34,8 @@ from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
 from saccade.train.run import Run, frame_of, source_size
 
-ORDERED, IN_STEP = 1_000, 0.8  # pairs whose order is looked at, and from which correlation on it is kept
+ORDERED = 1_000  # pairs whose order is looked at
+IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
@@ -186,7 +187,8 @@ def _chosen(
         train["minutes"] = MINUTES
     lengths = {name: train[name] for name in LENGTHS if name in train}
     tokens = _about_tokens(texts["target"], asked["target"]["kind"]) * count // max(1, len(texts["target"]))
-    amount = Amount(count, tokens, spelt, **lengths, pictures=seen, batch_tokens=train.get("batch_tokens"))
+    lent = seen and asked["image"].get("backbone") is not None
+    amount = Amount(count, tokens, spelt, **lengths, pictures=seen, lent=lent, batch_tokens=train.get("batch_tokens"))
     picked = automatic(amount, model, model.get("family"), preset)
     others = "".join(_instead(picked.settings[part], own) for part, own in (("model", model), ("train", train)))
     say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
@@ -242,19 +244,22 @@ def _ordered(
     passes: float,
     say: Callable[[str], None],
 ) -> RunConfig:
-    """Where words are spelt and the target keeps step with the source, attention is told so from the start. If there
+    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt and there
     is time for few passes, it also walks, unless something was asked for that does not go with it.
+
+    Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
     spelt = config.source.spelt and config.target.spelt
-    if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
+    told = ("luong", "bahdanau", "transformer") if spelt else ("luong", "bahdanau")
+    if config.model.family not in told or "diagonal" in asked["train"]:
         return config
     few = material.sample[:: max(1, len(material.sample) // ORDERED)]
     numbers = list(tokenise(few, learnt["source"], learnt["target"]))
     found = order(numbers)
-    if found < IN_STEP:
+    if found < IN_STEP[spelt]:
         return config
     model, short = config.model, sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    if "walk" not in asked["model"] and model.can_walk and passes < HURRIED and short:
+    if spelt and "walk" not in asked["model"] and model.can_walk and passes < HURRIED and short:
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
