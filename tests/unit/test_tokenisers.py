@@ -26,6 +26,15 @@ def test_there_and_back(tmp_path, kind):
     assert Tokeniser.load(tmp_path / "t.json").encode(TEXTS[0]) == tokeniser.encode(TEXTS[0])
 
 
+@pytest.mark.parametrize("kind", ["words", "bpe", "unigram"])
+def test_a_word_is_the_same_whatever_mark_follows_it(kind):
+    texts = [f"{start}homme {verb}{end}" for start in ("l'", "d'", "un ") for verb in ("dort", "va") for end in ".,!"]
+    tokeniser = Tokeniser.train(texts, kind, size=60)
+    bare, marked = (tokeniser.encode(text).ids for text in ("un homme dort", "un homme dort."))
+    assert marked[:-1] == bare
+    assert tokeniser.decode(tokeniser.encode("l'homme va, d'homme!").ids) == "l'homme va, d'homme!"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(max_size=30))
 def test_any_text_has_spans_within_it_and_none_is_ours(kind, text):

@@ -76,7 +76,7 @@ class _Side:
         words, running = self.words, self.running
         if self.unspaced:
             words, running = self.length / PER_WORD, self.total * self.length / PER_WORD
-        size = int(min(16_000, max(500, 10 * math.sqrt(running)) + self.kinds)) // LINE * LINE - OWN
+        size = int(min(16_000, max(500, 7 * math.sqrt(running)) + self.kinds)) // LINE * LINE - OWN
         return Choice(
             TokeniserConfig(kind="bpe", size=size),
             f"sentences of {words:.0f} words, {running:,.0f} in all: at most {size:,} learned pieces",

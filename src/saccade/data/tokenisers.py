@@ -56,7 +56,8 @@ class Tokeniser:
         lower: bool = False,
     ) -> "Tokeniser":
         """Learns its symbols from texts: at most `size` of them for words, bpe and unigram."""
-        metaspace = pre_tokenizers.Metaspace()
+        # Marks stand alone, or every word would be learned anew with each that may follow it: "shirt.", "l'homme".
+        apart = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation("isolated")])
         level, many = models.WordLevel(unk_token=_UNK), 100_000  # more symbols than any text has characters
         decoder: decoders.Decoder | None = decoders.Metaspace()
         match kind:
@@ -70,13 +71,13 @@ class Tokeniser:
                 decoder = None
             case "words":
                 inner, trainer = Tokenizer(level), _trainer(trainers.WordLevelTrainer, size)
-                inner.pre_tokenizer = pre_tokenizers.Sequence([metaspace, pre_tokenizers.Punctuation("isolated")])
+                inner.pre_tokenizer = apart
             case "bpe":
                 inner, trainer = Tokenizer(models.BPE(unk_token=_UNK)), _trainer(trainers.BpeTrainer, size)
-                inner.pre_tokenizer = metaspace
+                inner.pre_tokenizer = apart
             case "unigram":
                 inner, trainer = Tokenizer(models.Unigram()), _trainer(trainers.UnigramTrainer, size, unk_token=_UNK)
-                inner.pre_tokenizer = metaspace
+                inner.pre_tokenizer = apart
             case _:
                 raise unknown("tokeniser", kind, get_args(Kind))
         steps = [getattr(normalizers, form)(), *([normalizers.Lowercase()] if lower else [])]
