@@ -146,6 +146,26 @@ def test_attention_walks_where_the_target_keeps_step_and_time_is_short(tmp_path,
     assert run.config.train.diagonal == (1.0 if task == "copy" else 0.0)
 
 
+@pytest.mark.parametrize(
+    ("task", "model", "epochs", "both"),
+    [
+        ("copy", {}, 50, True),
+        ("copy", {}, 5, False),
+        ("copy", {"both_ways": False}, 50, False),
+        ("copy", {"both_ways": True}, 5, True),
+        ("copy", {"family": "transformer"}, 50, False),
+        ("reverse", {}, 50, False),
+    ],
+)
+def test_words_that_keep_step_are_written_both_ways_where_there_is_time(tmp_path, task, model, epochs, both):
+    heard = []
+    asked = {"data": {"train": [task], "dev": [task]}, "model": {"width": 24, **model}, "train": {"epochs": epochs}}
+    run, _ = start(tmp_path / "run", asked, say=heard.append)
+    assert run.config.model.both_ways is both
+    assert (run.first_model().mirrored is not None) is both
+    assert any(line.startswith("both ways:") for line in heard) is (both and "both_ways" not in model)
+
+
 def test_attention_does_not_walk_over_long_sources(tmp_path):
     rows = [" ".join(random.Random(i).choices(string.printable[:62], k=5 + i % 90)) for i in range(400)]
     (tmp_path / "long.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows), encoding="utf-8")

@@ -27,6 +27,10 @@ class ModelConfig(Config):
     )
     layers: PositiveInt = Field(1, description="Layers of the encoder, and of the decoder.")
     dropout: Share = Field(0.2, description="Share of the features that training leaves out.")
+    both_ways: bool = Field(
+        False,
+        description="Whether a second decoder writes the target from its end; a beam then looks for what both like.",
+    )
     tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
 
     cell: Cell = Field("lstm", description="Recurrent cell: plain RNN, GRU or LSTM.")

@@ -1,5 +1,7 @@
 """From a config to a model, on one page."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,11 +22,14 @@ DIAGONAL_WIDTH = 0.15  # of a source's length
 
 
 class Model(nn.Module):
-    """An encoder that reads, a decoder that writes."""
+    """An encoder that reads, a decoder that writes and, if it writes both ways, one that writes from the end.
 
-    def __init__(self, encoder: nn.Module, decoder: Decoder) -> None:
+    The second is an ordinary decoder before a mirror: what it is shown and what it writes are turned round.
+    """
+
+    def __init__(self, encoder: nn.Module, decoder: Decoder, mirrored: Decoder | None = None) -> None:
         super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+        self.encoder, self.decoder, self.mirrored = encoder, decoder, mirrored
 
     def encode(self, tokens: Tensor, mask: Tensor, need_weights: bool = False) -> Memory:
         """Reads a batch of sources, tokens [B, N] or pixels [B, 3, H, W], and prepares what the decoder will look at.
@@ -33,6 +38,11 @@ class Model(nn.Module):
         encoder that looks at itself tells where.
         """
         return self.decoder.prepare(self.encoder(tokens, mask, need_weights))
+
+    def turned(self, memory: Memory) -> tuple["Model", Memory]:
+        """Who writes from the end, as a model of its own, and what it looks at."""
+        assert self.mirrored is not None
+        return Model(self.encoder, self.mirrored), self.mirrored.prepare(memory.mirrored())
 
     def forward(
         self,
@@ -65,33 +75,64 @@ class Model(nn.Module):
         """
         if consistency:
             tokens, mask, given, wanted, real = (torch.cat([x, x]) for x in (tokens, mask, given, wanted, real))
-        memory = self.encode(tokens, mask)
-        if sampling:
-            with torch.no_grad():
-                chosen = self.decoder.readout(self.decoder(memory, given).hidden).argmax(-1)  # [.., T]
-            own = torch.rand(given.shape, device=given.device)[..., 1:] < sampling
-            given = torch.cat([given[..., :1], torch.where(own, chosen[..., :-1], given[..., 1:])], -1)
-        if word_dropout:
-            hidden_words = torch.rand(given.shape, device=given.device) < word_dropout
-            given = torch.where(hidden_words & (given != START), UNKNOWN, given)
-        loss = memory.summary.new_zeros(())
-        for slots, longest in _stretches(real):
-            told, asked, meant = (x[..., slots, :longest] for x in (given, wanted, real))
-            found = self.decoder(memory, told, need_weights=doubly_stochastic + diagonal > 0)
-            hidden, weights = found.hidden, found.weights  # [.., T, D], [.., T, L, H, N]
-            logits = self.decoder.readout(hidden[meant])  # [R, V]: the output layer sees no padding
-            loss = loss + summed_loss(logits, asked[meant], smoothing)
-            if weights is not None and doubly_stochastic:
-                looked = (weights * meant[..., None, None, None]).sum(-4)  # [.., L, H, N]
-                missed = ((1 - looked) ** 2).mean((-3, -2)) * meant.any(-1, keepdim=True)  # [.., N]
-                loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
-            if weights is not None and diagonal:
-                strayed = (weights.mean((-3, -2)) * _off_diagonal(memory, meant)).sum(-1)  # [.., T]
-                loss = loss + diagonal * strayed[meant].sum()
-            if consistency:
-                one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
-                loss = loss + consistency / 2 * ((one.exp() - other.exp()) * (one - other)).sum()  # KL both ways
+        told = (smoothing, sampling, consistency, doubly_stochastic, diagonal, word_dropout)
+        memory = self.encoder(tokens, mask, False)
+        loss = _loss(self.decoder, memory, given, wanted, real, *told)
+        if self.mirrored is not None:
+            behind = _loss(self.mirrored, memory.mirrored(), *mirrored(given, wanted, real), real, *told)
+            loss = (loss + behind) / 2
         return loss / 2 if consistency else loss
+
+
+def _loss(
+    decoder: Decoder,
+    memory: Memory,
+    given: Tensor,
+    wanted: Tensor,
+    real: Tensor,
+    smoothing: float,
+    sampling: float,
+    consistency: float,
+    doubly_stochastic: float,
+    diagonal: float,
+    word_dropout: float,
+) -> Tensor:
+    """The summed loss of one decoder."""
+    memory = decoder.prepare(memory)
+    if sampling:
+        with torch.no_grad():
+            chosen = decoder.readout(decoder(memory, given).hidden).argmax(-1)  # [.., T]
+        own = torch.rand(given.shape, device=given.device)[..., 1:] < sampling
+        given = torch.cat([given[..., :1], torch.where(own, chosen[..., :-1], given[..., 1:])], -1)
+    if word_dropout:
+        hidden_words = torch.rand(given.shape, device=given.device) < word_dropout
+        given = torch.where(hidden_words & (given != START), UNKNOWN, given)
+    loss = memory.summary.new_zeros(())
+    for slots, longest in _stretches(real):
+        told, asked, meant = (x[..., slots, :longest] for x in (given, wanted, real))
+        found = decoder(memory, told, need_weights=doubly_stochastic + diagonal > 0)
+        hidden, weights = found.hidden, found.weights  # [.., T, D], [.., T, L, H, N]
+        logits = decoder.readout(hidden[meant])  # [R, V]: the output layer sees no padding
+        loss = loss + summed_loss(logits, asked[meant], smoothing)
+        if weights is not None and doubly_stochastic:
+            looked = (weights * meant[..., None, None, None]).sum(-4)  # [.., L, H, N]
+            missed = ((1 - looked) ** 2).mean((-3, -2)) * meant.any(-1, keepdim=True)  # [.., N]
+            loss = loss + doubly_stochastic * missed.movedim(0, -2)[..., memory.mask].sum()
+        if weights is not None and diagonal:
+            strayed = (weights.mean((-3, -2)) * _off_diagonal(memory, meant)).sum(-1)  # [.., T]
+            loss = loss + diagonal * strayed[meant].sum()
+        if consistency:
+            one, other = F.log_softmax(logits, -1).chunk(2)  # [R/2, V] each
+            loss = loss + consistency / 2 * ((one.exp() - other.exp()) * (one - other)).sum()  # KL both ways
+    return loss
+
+
+def mirrored(given: Tensor, wanted: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Targets as they are written from the end: given and wanted, [.., T] each."""
+    ends = real.sum(-1, keepdim=True) - 1  # [.., 1]: where STOP is wanted
+    times = torch.arange(real.shape[-1], device=real.device).expand_as(real)
+    turned = wanted.gather(-1, torch.where(times < ends, ends - 1 - times, times))
+    return torch.cat([given[..., :1], turned[..., :-1]], -1), turned
 
 
 def _stretches(real: Tensor) -> list[tuple[slice, int]]:
@@ -136,16 +177,17 @@ def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int
         encoder = TransformerEncoder(config, source)
     else:
         encoder = RecurrentEncoder(config, source)
+    decoder: Callable[[ModelConfig, int], Decoder]
     match config.family:
         case "seq2seq":
-            model = Model(encoder, Seq2SeqDecoder(config, target_vocabulary))
+            decoder = Seq2SeqDecoder
         case "bahdanau":
-            model = Model(encoder, BahdanauDecoder(config, target_vocabulary))
+            decoder = BahdanauDecoder
         case "luong":
             decoder = WalkingDecoder if config.walk else LuongDecoder
-            model = Model(encoder, decoder(config, target_vocabulary))
         case "transformer":
-            model = Model(encoder, TransformerDecoder(config, target_vocabulary))
+            decoder = TransformerDecoder
+    model = Model(encoder, *(decoder(config, target_vocabulary) for _ in range(1 + config.both_ways)))
     if shared:
         model.encoder.embed.weight = model.decoder.embed.weight  # type: ignore[union-attr]
     return model

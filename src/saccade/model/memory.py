@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from saccade.attention import Prepared
@@ -27,6 +28,18 @@ class Memory:
         prepared = tuple(Prepared(p.keys[rows], p.values[rows]) for p in self.prepared)
         along, itself = (None if x is None else x[rows] for x in (self.along, self.itself))
         return Memory(self.keys[rows], self.values[rows], self.mask[rows], self.summary[rows], prepared, itself, along)
+
+    def mirrored(self) -> "Memory":
+        """The same, its real places from the last to the first; the cells of a picture stay, but are read from the
+        right.
+        """
+        if self.along is not None:
+            return replace(self, prepared=(), along=1 - self.along)
+        ends = self.mask.sum(1, keepdim=True)  # [B, 1]
+        places = torch.arange(self.mask.shape[1], device=self.mask.device).expand_as(self.mask)
+        turned = torch.where(places < ends, ends - 1 - places, places)  # [B, N]
+        keys, values = (x.gather(1, turned.unsqueeze(-1).expand_as(x)) for x in (self.keys, self.values))
+        return Memory(keys, values, self.mask, self.summary)
 
     def with_prepared(self, *prepared: Prepared) -> "Memory":
         return replace(self, prepared=prepared)

@@ -32,6 +32,7 @@ def force(
     start: int,
     spread: Sequence[Tensor | None] | None = None,
     look: Tensor | None = None,
+    need_weights: bool = True,
 ) -> Forced:
     """Reads targets [B, T], each word after START and the words before it. Several models speak as one.
 
@@ -41,7 +42,7 @@ def force(
     given = torch.cat([torch.full_like(targets[:, :1], start), targets[:, :-1]], 1)
     said, looked, itself, gates = [], [], [], []
     for model, memory, onto in zip(models, memories, spread or [None] * len(models), strict=True):
-        outputs = model.decoder(memory, given, need_weights=True, look=look)
+        outputs = model.decoder(memory, given, need_weights=need_weights, look=look)
         said.append(model.decoder.readout(outputs.hidden).log_softmax(-1))
         weights = outputs.weights
         if weights is not None and onto is not None:

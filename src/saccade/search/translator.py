@@ -14,6 +14,7 @@ from saccade.data import PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pict
 from saccade.data.batches import pad, stack
 from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
+from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
 from saccade.search.options import LENGTH_PENALTY, Options
@@ -255,20 +256,25 @@ class Translator:
             longest = int(limits.max())
             draws = torch.stack([chances(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
             sampling = Sampling(draws, options.temperature, options.top_k, options.top_p)
-        return beam_search(
+        usual: dict[str, Any] = {"start": START, "stop": STOP, "beam": beam}
+        usual |= {
+            "length_penalty": self._length_penalty(options),
+            "never": (PAD, START, UNKNOWN),
+        }  # what none could read
+        found = beam_search(
             self.models,
             memories,
             limits,
-            start=START,
-            stop=STOP,
-            beam=beam,
-            length_penalty=self._length_penalty(options),
             coverage_penalty=options.coverage_penalty,
             prefix=torch.tensor([begin]).expand(len(sources), -1) if begin else None,
             sampling=sampling,
-            never=(PAD, START, UNKNOWN),  # what no reader could read
             grown=grown,
+            **usual,
         )
+        one_way = any(model.mirrored is None for model in self.models)
+        if one_way or beam == 1 or options.sample or options.coverage_penalty:
+            return found
+        return agree(self.models, memories, found, limits, free=not begin, **usual)
 
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty

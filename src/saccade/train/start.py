@@ -244,8 +244,8 @@ def _ordered(
     passes: float,
     say: Callable[[str], None],
 ) -> RunConfig:
-    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt and there
-    is time for few passes, it also walks, unless something was asked for that does not go with it.
+    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt it also
+    walks, if there is time for few passes; if there is time for many, they are written both ways.
 
     Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
@@ -263,6 +263,9 @@ def _ordered(
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
+    if spelt and "both_ways" not in asked["model"] and model.family == "luong" and passes >= HURRIED:
+        model = model.model_copy(update={"both_ways": True})
+        say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
