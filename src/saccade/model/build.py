@@ -12,7 +12,7 @@ from saccade.data import START, UNKNOWN
 from saccade.model.decoder import Decoder
 from saccade.model.images import ImageEncoder
 from saccade.model.loss import summed_loss
-from saccade.model.memory import Memory
+from saccade.model.memory import Memory, turned
 from saccade.model.recurrent_decoders import BahdanauDecoder, LuongDecoder, Seq2SeqDecoder
 from saccade.model.recurrent_encoder import RecurrentEncoder
 from saccade.model.transformer import TransformerDecoder, TransformerEncoder
@@ -129,10 +129,9 @@ def _loss(
 
 def mirrored(given: Tensor, wanted: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
     """Targets as they are written from the end: given and wanted, [.., T] each."""
-    ends = real.sum(-1, keepdim=True) - 1  # [.., 1]: where STOP is wanted
-    times = torch.arange(real.shape[-1], device=real.device).expand_as(real)
-    turned = wanted.gather(-1, torch.where(times < ends, ends - 1 - times, times))
-    return torch.cat([given[..., :1], turned[..., :-1]], -1), turned
+    words = F.pad(real[..., 1:], (0, 1))  # all that is real but STOP, which stays behind them
+    backwards = wanted.gather(-1, turned(words))
+    return torch.cat([given[..., :1], backwards[..., :-1]], -1), backwards
 
 
 def _stretches(real: Tensor) -> list[tuple[slice, int]]:

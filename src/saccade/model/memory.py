@@ -35,11 +35,26 @@ class Memory:
         """
         if self.along is not None:
             return replace(self, prepared=(), along=1 - self.along)
-        ends = self.mask.sum(1, keepdim=True)  # [B, 1]
-        places = torch.arange(self.mask.shape[1], device=self.mask.device).expand_as(self.mask)
-        turned = torch.where(places < ends, ends - 1 - places, places)  # [B, N]
-        keys, values = (x.gather(1, turned.unsqueeze(-1).expand_as(x)) for x in (self.keys, self.values))
+        order = turned(self.mask)
+        keys = in_order(self.keys, order)
+        values = keys if self.values is self.keys else in_order(self.values, order)
         return Memory(keys, values, self.mask, self.summary)
 
     def with_prepared(self, *prepared: Prepared) -> "Memory":
         return replace(self, prepared=prepared)
+
+
+def turned(real: Tensor) -> Tensor:
+    """In which order the real places of each row come from the last to the first, and the others as they stand; twice
+    is as before: [.., N].
+
+    >>> turned(torch.tensor([True, True, True, False]))
+    tensor([2, 1, 0, 3])
+    """
+    places = torch.arange(real.shape[-1], device=real.device)
+    return torch.where(real, real.sum(-1, keepdim=True) - 1 - places, places)
+
+
+def in_order(x: Tensor, order: Tensor) -> Tensor:
+    """x [B, N, D] in the order [B, N]."""
+    return x.gather(1, order.unsqueeze(-1).expand(-1, -1, x.shape[-1]))

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from saccade.attention import Dropout
 from saccade.config import ModelConfig
-from saccade.model.memory import Memory
+from saccade.model.memory import Memory, in_order, turned
 from saccade.model.recurrent import Recurrent, each
 
 
@@ -45,8 +45,7 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor, need_weights: bool = False) -> Memory:
         lengths = mask.sum(1)  # [B]
-        places = torch.arange(tokens.shape[1], device=tokens.device)
-        turned = torch.where(mask, lengths.unsqueeze(1) - 1 - places, places)  # [B, N]: its own inverse
+        order = turned(mask)  # [B, N]
         last = (lengths - 1).clamp(min=0)
 
         x = self.drop(self.embed(tokens))  # [B, N, E]
@@ -54,17 +53,12 @@ class RecurrentEncoder(nn.Module):
         for i, readers in enumerate(each(self.layers, nn.ModuleList)):
             heard = []
             for direction, reader in enumerate(each(readers, Recurrent)):
-                given = x if direction == 0 else _gather(x, turned)
+                given = x if direction == 0 else in_order(x, order)
                 read, _ = reader(given, reader.start(len(tokens), like=given))  # [B, N, D]
-                heard.append(read if direction == 0 else _gather(read, turned))
+                heard.append(read if direction == 0 else in_order(read, order))
             y = self.after[i](torch.cat(heard, -1))
             x = self.drop(y + x if self.residual and i > 0 else y)  # [B, N, D]
         ends = [y[torch.arange(len(tokens), device=y.device), last], y[:, 0]]  # where each reader finished
         parts = [end.chunk(len(heard), -1)[i] for i, end in enumerate(ends[: len(heard)])]
         states = x * mask.unsqueeze(-1)
         return Memory(states, states, mask, self.drop_summary(torch.cat(parts, -1)))
-
-
-def _gather(x: Tensor, order: Tensor) -> Tensor:
-    """x [B, N, D] in the order [B, N]."""
-    return x.gather(1, order.unsqueeze(-1).expand(-1, -1, x.shape[-1]))
