@@ -60,7 +60,8 @@ class Model(nn.Module):
     ) -> Tensor:
         """The summed loss of writing `wanted` [B, T] after each word of `given` [B, T], over the `real` [B, T] ones.
 
-        Where several targets belong to one source, they are [B, K, T]; the source is read once.
+        Where several targets belong to one source, they are [B, K, T]; the source is read once. Of two decoders it is
+        the mean.
 
         With `sampling`, that share of the given words is replaced by the model's own choice (Bengio et al. 2015); the
         choices come from one reading of the true words (Mihaylova & Martins 2019), so that every family can do it.
