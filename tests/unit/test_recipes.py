@@ -166,13 +166,6 @@ def test_words_that_keep_step_are_written_both_ways_where_there_is_time(tmp_path
     assert any(line.startswith("both ways:") for line in heard) is (both and "both_ways" not in model)
 
 
-@pytest.mark.parametrize(("own", "dropout"), [({}, 0.15), ({"dropout": 0.4}, 0.4), ({"both_ways": False}, 0.2)])
-def test_who_writes_both_ways_wants_less_dropout(tmp_path, own, dropout):
-    model = {"width": 24, **own}
-    asked = {"data": {"train": ["copy"], "dev": ["copy"]}, "model": model, "train": {"epochs": 50}}
-    assert start(tmp_path / "run", asked, say=print)[0].config.model.dropout == dropout
-
-
 def test_attention_does_not_walk_over_long_sources(tmp_path):
     rows = [" ".join(random.Random(i).choices(string.printable[:62], k=5 + i % 90)) for i in range(400)]
     (tmp_path / "long.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows), encoding="utf-8")

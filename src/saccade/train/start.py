@@ -38,7 +38,6 @@ ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
-LESS = 0.75  # of the dropout, where two decoders look at one memory: each keeps the other from knowing words by heart
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
@@ -212,8 +211,7 @@ def _chosen(
     }
     if (frame := frame_of(config)) is not None:
         return _read_along(config, asked, say), frame, learnt["target"]
-    own = {"model": model, "train": train}
-    config = _ordered(config, own, learnt, material, amount.passes(config.train.batch_tokens), say)
+    config = _ordered(config, asked, learnt, material, amount.passes(config.train.batch_tokens), say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
@@ -266,9 +264,8 @@ def _ordered(
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
     if spelt and "both_ways" not in asked["model"] and model.family == "luong" and passes >= HURRIED:
-        dropout = asked["model"].get("dropout", round(LESS * model.dropout, 2))
-        model = model.model_copy(update={"both_ways": True, "dropout": dropout})
-        say(f"both ways: a second decoder writes from the end, dropout {dropout} (model.both_ways=false: without)")
+        model = model.model_copy(update={"both_ways": True})
+        say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
