@@ -166,6 +166,15 @@ def test_words_that_keep_step_are_written_both_ways_where_there_is_time(tmp_path
     assert any(line.startswith("both ways:") for line in heard) is (both and "both_ways" not in model)
 
 
+def test_few_words_are_written_one_way(tmp_path):
+    rows = ["".join(random.Random(i).choices("abcdefgh", k=3 + i % 5)) for i in range(900)]
+    (tmp_path / "few.tsv").write_text("".join(f"{row}\t{' '.join(row.upper())}\n" for row in rows), encoding="utf-8")
+    asked = {"data": {"train": [str(tmp_path / "few.tsv")]}, "model": {"width": 24}, "train": {"epochs": 100}}
+    run, _ = start(tmp_path / "run", asked, say=print)
+    assert run.config.train.diagonal == 1.0
+    assert not run.config.model.both_ways
+
+
 def test_attention_does_not_walk_over_long_sources(tmp_path):
     rows = [" ".join(random.Random(i).choices(string.printable[:62], k=5 + i % 90)) for i in range(400)]
     (tmp_path / "long.tsv").write_text("".join(f"{row}\t{row}\n" for row in rows), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from saccade.config import RunConfig
-from saccade.config.presets import Amount, automatic
+from saccade.config.presets import FEW, Amount, automatic
 from saccade.config.train import LENGTHS
 from saccade.data import (
     TASKS,
@@ -263,7 +263,8 @@ def _ordered(
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
-    if spelt and "both_ways" not in asked["model"] and model.family == "luong" and passes >= HURRIED:
+    many = material.count >= FEW  # of fewer words it learned no more, and takes longer
+    if spelt and many and "both_ways" not in asked["model"] and model.family == "luong" and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
         say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
