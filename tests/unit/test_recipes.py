@@ -154,6 +154,7 @@ def test_attention_walks_where_the_target_keeps_step_and_time_is_short(tmp_path,
         ("copy", {"both_ways": False}, 50, False),
         ("copy", {"both_ways": True}, 5, True),
         ("copy", {"family": "transformer"}, 50, False),
+        ("copy", {"walk": True}, 50, False),
         ("reverse", {}, 50, False),
     ],
 )

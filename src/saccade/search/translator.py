@@ -256,11 +256,9 @@ class Translator:
             longest = int(limits.max())
             draws = torch.stack([chances(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
             sampling = Sampling(draws, options.temperature, options.top_k, options.top_p)
-        usual: dict[str, Any] = {"start": START, "stop": STOP, "beam": beam}
-        usual |= {
-            "length_penalty": self._length_penalty(options),
-            "never": (PAD, START, UNKNOWN),
-        }  # what none could read
+        never = (PAD, START, UNKNOWN)  # what no reader could read
+        usual: dict[str, Any] = {"start": START, "stop": STOP, "beam": beam, "never": never}
+        usual["length_penalty"] = self._length_penalty(options)
         found = beam_search(
             self.models,
             memories,

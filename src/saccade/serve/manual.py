@@ -23,7 +23,7 @@ ANSWER = {
     "alignment": "links [i, j] between words, from 0: word j that was written came from word i of the source",
     "alternatives": "with nbest: the next best, text and score",
     "attention": "on request: cross [layer][head][target token][place]; `layer` is the one to show, its heads' mean",
-    "tree": "all that the beam from the start kept: its parent's place (-1: none), text, score, probability",
+    "tree": "on request: all that the beam from the start kept: parent's place (-1: none), text, score, probability",
     "grid, cell, size": "of a picture: rows and columns of places, pixels of one, and height and width as it was seen",
     "unknown, cut_source, cut_output": "symbols the model does not know; whether the source or the output was cut",
     "error": "in place of all this, if one input could not be answered while others could: code, message, limit, most",

@@ -264,7 +264,8 @@ def _ordered(
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
     many = material.count >= FEW  # of fewer words it learned no more, and takes longer
-    if spelt and many and "both_ways" not in asked["model"] and model.family == "luong" and passes >= HURRIED:
+    alone = model.family != "luong" or model.walk  # with these it was not measured
+    if spelt and many and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
         say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
