@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from saccade.data.batches import pad
 from saccade.model import Memory, Model
 from saccade.search.beam import Hypothesis, beam_search
-from saccade.search.force import force
+from saccade.search.force import costs
+
+Text = tuple[int, ...]
 
 
 @torch.inference_mode()
@@ -41,38 +42,39 @@ def agree(
         options = {"start": start, "stop": stop, "beam": beam, "length_penalty": length_penalty}
         others = beam_search(writers, mirrored, limits, never=never, **options)  # type: ignore[arg-type]
     offers = [offered(mine, theirs, stop) for mine, theirs in zip(found, others, strict=True)]
-    ranked: list[list[tuple[float, Hypothesis]]] = [[] for _ in offers]
-    for k in range(max(map(len, offers), default=0)):  # one of each at a time: many take no more memory than one
-        texts = [offer[k if k < len(offer) else 0].tokens for offer in offers]
-        one = _costs(models, memories, texts, start)
-        other = _costs(writers, mirrored, [turned(text, stop) for text in texts], start)
-        for b, offer in enumerate(offers):
-            if k < len(offer):
-                rank = (one[b] + other[b]) / 2 / len(texts[b]) ** length_penalty
-                ranked[b].append((rank, Hypothesis(texts[b], one[b], offer[k].cut)))
-    best = [sorted(each, key=lambda r: -r[0]) for each in ranked]
-    return [[h for _, h in each[: len(mine)]] for each, mine in zip(best, found, strict=True)]
+    texts = [list(offer) for offer in offers]
+    ahead = _judged(models, memories, texts, found, start)
+    back = _judged(writers, mirrored, [[turned(text, stop) for text in each] for each in texts], others, start)
+    agreed = []
+    for mine, offer, one, other in zip(found, offers, ahead, back, strict=True):
+        ranks = {text: (one[text] + other[turned(text, stop)]) / 2 / len(text) ** length_penalty for text in offer}
+        best = sorted(offer, key=ranks.__getitem__, reverse=True)[: len(mine)]
+        agreed.append([Hypothesis(text, one[text], offer[text]) for text in best])
+    return agreed
 
 
-def offered(mine: list[Hypothesis], theirs: list[Hypothesis], stop: int) -> list[Hypothesis]:
-    """What is to be judged: each text once, those that were cut off only if none came to its end."""
+def offered(mine: list[Hypothesis], theirs: list[Hypothesis], stop: int) -> dict[Text, bool]:
+    """What is to be judged, and whether it was cut off: that is only if none came to its end."""
     both = [*mine, *(Hypothesis(turned(h.tokens, stop), h.score, h.cut) for h in theirs)]
-    return list({h.tokens: h for h in both if not h.cut}.values()) or mine
+    return {h.tokens: h.cut for h in both if not h.cut} or {h.tokens: h.cut for h in mine}
 
 
-def turned(tokens: Sequence[int], stop: int) -> tuple[int, ...]:
+def turned(tokens: Text, stop: int) -> Text:
     """The same text written the other way; its STOP, if it has one, stays at the end."""
     ended = len(tokens) > 0 and tokens[-1] == stop
     return (*reversed(tokens[:-1] if ended else tokens), *([stop] if ended else []))
 
 
-def _costs(
-    models: Sequence[Model], memories: Sequence[Memory], texts: Sequence[Sequence[int]], start: int
-) -> list[float]:
-    """The summed log probability of a text for each sentence."""
-    targets = pad(texts).to(memories[0].mask.device)  # [B, T]
-    lengths = torch.tensor([len(text) for text in texts], device=targets.device)
-    real = torch.arange(targets.shape[1], device=targets.device) < lengths.unsqueeze(1)
-    said = force(models, memories, targets, start=start, need_weights=False).log_probabilities  # [B, T, V]
-    costs: list[float] = said.gather(2, targets.unsqueeze(-1)).squeeze(-1).masked_fill(~real, 0).sum(1).tolist()
-    return costs
+def _judged(
+    models: Sequence[Model],
+    memories: Sequence[Memory],
+    texts: list[list[Text]],
+    found: list[list[Hypothesis]],
+    start: int,
+) -> list[dict[Text, float]]:
+    """What each text of each sentence costs these models; of what they found themselves that is known."""
+    known = [{h.tokens: h.score for h in mine} for mine in found]
+    new = [[text for text in each if text not in mine] for each, mine in zip(texts, known, strict=True)]
+    for mine, each, scores in zip(known, new, costs(models, memories, new, start=start), strict=True):
+        mine.update(zip(each, scores, strict=True))
+    return known

@@ -11,7 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.data.batches import pad
 from saccade.model import Memory, Model
+
+AT_ONCE = 8  # texts of a sentence that are read together
+LOGITS = 4_000_000  # numbers of logits that are held at a time
 
 
 class Forced(NamedTuple):
@@ -62,3 +66,35 @@ def force(
         itself[0] if len(itself) == 1 else None,
         torch.stack(let_in).mean(0) if len(let_in) == len(gates) else None,
     )
+
+
+@torch.inference_mode()
+def costs(
+    models: Sequence[Model], memories: Sequence[Memory], texts: Sequence[Sequence[Sequence[int]]], *, start: int
+) -> list[list[float]]:
+    """The summed log probability of each of several texts of each sentence. Several models speak as one.
+
+    Nothing is kept of what might have stood in their place, so many texts take little memory.
+    """
+    found: list[list[float]] = [[] for _ in texts]
+    for first in range(0, max(map(len, texts), default=0), AT_ONCE):
+        some = [each[first : first + AT_ONCE] for each in texts]
+        most = max(map(len, some))
+        filled = [text for each in some for text in (*each, *[()] * (most - len(each)))]  # B·K
+        targets = pad(filled).view(len(texts), most, -1).to(memories[0].mask.device)  # [B, K, T]
+        lengths = torch.tensor([len(text) for text in filled], device=targets.device).view(len(texts), most, 1)
+        real = torch.arange(targets.shape[2], device=targets.device) < lengths
+        given = torch.cat([torch.full_like(targets[..., :1], start), targets[..., :-1]], -1)
+        wanted = targets[real].unsqueeze(1)  # [R, 1]
+        said = []
+        for model, memory in zip(models, memories, strict=True):
+            hidden = model.decoder(memory, given).hidden[real]  # [R, D]
+            rows = max(1, LOGITS // model.decoder.output.out_features)
+            parts = zip(hidden.split(rows), wanted.split(rows), strict=True)
+            said.append(torch.cat([model.decoder.readout(h).log_softmax(-1).gather(1, w) for h, w in parts]))
+        each_word = torch.stack(said).logsumexp(0).squeeze(1) - math.log(len(said))  # [R]
+        totals = torch.zeros(real.shape, dtype=each_word.dtype, device=real.device)
+        totals = totals.masked_scatter(real, each_word).sum(-1)  # [B, K]
+        for mine, each, scores in zip(found, some, totals.tolist(), strict=True):
+            mine.extend(scores[: len(each)])
+    return found
