@@ -90,7 +90,7 @@ def costs(
         for model, memory in zip(models, memories, strict=True):
             hidden = model.decoder(memory, given).hidden[real]  # [R, D]
             rows = max(1, LOGITS // model.decoder.output.out_features)
-            parts = zip(hidden.split(rows), wanted.split(rows), strict=True)
+            parts = zip(torch.split(hidden, rows), torch.split(wanted, rows), strict=True)
             said.append(torch.cat([model.decoder.readout(h).log_softmax(-1).gather(1, w) for h, w in parts]))
         each_word = torch.stack(said).logsumexp(0).squeeze(1) - math.log(len(said))  # [R]
         totals = torch.zeros(real.shape, dtype=each_word.dtype, device=real.device)
