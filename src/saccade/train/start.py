@@ -1,6 +1,5 @@
 """From what was asked for to a run that is ready to train: every choice that was left open is made here, and said."""
 
-import re
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -22,31 +21,20 @@ from saccade.data import (
     Watch,
     choose_tokenisers,
     gather,
-    measure,
     tokenise,
     unwatched,
 )
-from saccade.data.backbones import EXTRA, LITE, load_backbone
-from saccade.data.cache import cache_folder
 from saccade.data.order import order
 from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
+from saccade.train.pictures import check_eyes, check_grid, check_mirror, near, picked_image, read_along
 from saccade.train.run import Run, frame_of, source_size
 
 ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
-PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
-MEASURED = 200  # pictures whose shape decides that of the frame
-MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
-BACKBONE_PIXELS = 224 * 224  # of one that a pretrained network looks at: what most of them are used to
-SIDES = re.compile(
-    r"\b(left|right|links?|rechts?|gauche|droite|izquierd\w+|derech\w+|sinistr\w|destr\w)\b|왼|오른|左|右",
-    re.IGNORECASE,
-)
-MOST_SIDED = 0.02  # share of the captions that may tell left from right where pictures are turned round
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
@@ -93,9 +81,9 @@ def start(
     if isinstance(source, Frame) != material.source.pictures:
         raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
     if isinstance(source, Frame):
-        _check_grid(config, target, [*pairs, *material.dev])
-        _check_mirror(config, texts["target"], say)
-        _check_eyes(config, material, say)
+        check_grid(config, target, [*pairs, *material.dev])
+        check_mirror(config, texts["target"], say)
+        check_eyes(config, material, say)
         known = len(material.skipped.skipped)
         material.look(source)
         for line in Corpus(skipped=material.skipped.skipped[known:]).report():
@@ -164,7 +152,7 @@ def _chosen(
         for name in ("source", "shared"):
             if asked.get(name):
                 raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
-        asked["image"] = _picked_image(texts["source"], dict(asked.get("image", {})), say)
+        asked["image"] = picked_image(texts["source"], dict(asked.get("image", {})), say)
         texts = {"target": texts["target"]}
     elif asked.pop("image", None):
         raise ValueError("image: is for pictures, but the sources are text")
@@ -195,7 +183,7 @@ def _chosen(
     asked["model"] = {**picked.settings["model"], **model}
     asked["train"] = {**picked.settings["train"], **train}
     if seen:
-        asked["image"] = _near(asked["image"], picked.family)
+        asked["image"] = near(asked["image"], picked.family)
     asked["train"]["precision"] = _precision(asked, say)
     config = RunConfig.read(asked, "settings")
     learnt = {
@@ -210,7 +198,7 @@ def _chosen(
         if side in texts
     }
     if (frame := frame_of(config)) is not None:
-        return _read_along(config, asked, say), frame, learnt["target"]
+        return read_along(config, asked, say), frame, learnt["target"]
     config = _ordered(config, asked, learnt, material, amount.passes(config.train.batch_tokens), say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
@@ -271,67 +259,6 @@ def _ordered(
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
 
 
-def _read_along(config: RunConfig, asked: Asked, say: Callable[[str], None]) -> RunConfig:
-    """Wide pictures whose text is spelt are lines of writing, read from the left."""
-    assert config.image is not None
-    spelt = config.image.wide and config.target.spelt
-    if not spelt or config.model.family == "seq2seq" or "diagonal" in asked["train"]:
-        return config
-    say("pictures: wide, and their text is spelt, so attention begins to read them from left to right")
-    return config.model_copy(update={"train": config.train.model_copy(update={"diagonal": 1.0})})
-
-
-def _picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
-    """How pictures are read, where that was left open."""
-    if Path(str(asked.get("backbone"))).is_dir():
-        asked["backbone"] = str(Path(asked["backbone"]).resolve())  # wherever the run is used from
-    return {**_picked_frame(sources, asked, say), **asked}
-
-
-def _near(image: dict[str, Any], family: str) -> dict[str, Any]:
-    """A CNN of our own whose cells tell little of their neighbours, for Luong's decoder: it looks where it should then.
-
-    A Transformer, which looks with several heads and layers, gains nothing by it (docs/recipes.md, Scenes).
-    """
-    own = image.get("encoder", "cnn") in ("cnn", "attentive_cnn")
-    return {"near": True, **image} if own and family == "luong" else image
-
-
-def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str], None]) -> dict[str, Any]:
-    """A frame of the pictures' own shape, in the middle of them, with about as many pixels as a CPU can bear, or as a
-    backbone is used to.
-    """
-    picked: dict[str, Any] = {}
-    stride, most = asked.get("stride", 8), MOST_PIXELS
-    if asked.get("backbone") is not None:
-        eyes = load_backbone(asked["backbone"])
-        stride, most = eyes.stride, BACKBONE_PIXELS
-        picked = {"encoder": "pretrained", "stride": stride, "channels": eyes.width, "weights": eyes.fingerprint}
-        for name, value in picked.items():
-            if asked.get(name, value) != value:
-                raise ValueError(f"image.{name}: {asked[name]}, but {eyes.name} has {value}")
-    if {"height", "width"} <= set(asked):
-        return picked
-    few = list(dict.fromkeys(sources))
-    shapes, wrong = [], ""
-    for source in few[:: max(1, len(few) // MEASURED)]:
-        try:
-            shapes.append(measure(source)[::-1])
-        except ValueError as error:
-            wrong = str(error)  # it will be left out, and said to be
-    if not shapes:
-        raise ValueError(f"no picture can be read: {wrong}")
-    height, width = (sorted(side)[len(side) * 9 // 10] for side in zip(*shapes, strict=True))
-    own = [asked[n] / x for n, x in (("height", height), ("width", width)) if n in asked]  # one side decides the other
-    share = own[0] if own else (most / (height * width)) ** 0.5
-    share = share if picked or own else min(1.0, share)
-    frame = {n: max(stride, -(-round(x * share) // stride) * stride) for n, x in (("height", height), ("width", width))}
-    frame |= {n: asked[n] for n in frame if n in asked}
-    size = f"{frame['height']}×{frame['width']} (nine in ten are no more than {height}×{width})"
-    say(f"pictures: brought to {size}, and kept so in {cache_folder()}")
-    return {**picked, **frame}
-
-
 def _about_tokens(texts: list[str], kind: str) -> int:
     """How many symbols texts have, before any tokeniser was learned."""
     if kind == "characters":
@@ -351,42 +278,6 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
     config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
     return config, lender.source, lender.target, lender.model().state_dict()
-
-
-def _check_grid(config: RunConfig, target: Tokeniser, pairs: list[Pair]) -> None:
-    """Of pictures the cells are looked at; learned positions count the words of the target."""
-    longest, image = config.model.longest_source, config.image
-    if longest is None or image is None:
-        return
-    needed = (image.height // image.stride) * (image.width // image.stride)
-    if config.model.family == "transformer":
-        needed = 1 + max(map(len, target.encode_all([p.target for p in pairs])))
-    if needed > longest:
-        raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
-
-
-def _check_eyes(config: RunConfig, material: Material, say: Callable[[str], None]) -> None:
-    """Whether there is enough to learn to see from; drawn pictures are simple, and letters soon known."""
-    count = len({p.source for p in material.sample})
-    lent = config.image is not None and config.image.backbone is not None
-    if not lent and material.source.task is None and not config.target.spelt and count < PHOTOGRAPHS:
-        say(
-            f"pictures: if they are photographs, {count:,} are few to learn to see from; a network that learned it "
-            f"elsewhere can lend its eyes: --set image.backbone={LITE} ({EXTRA})"
-        )
-
-
-def _check_mirror(config: RunConfig, captions: list[str], say: Callable[[str], None]) -> None:
-    """Pictures may be turned round in training only where that leaves true what is said of them."""
-    if config.image is None or not config.image.flip:
-        return
-    if config.target.spelt:
-        raise ValueError("image.flip: the text of these pictures is spelt, and writing in a mirror is another")
-    sided = sum(bool(SIDES.search(caption)) for caption in captions)
-    if sided > MOST_SIDED * len(captions):
-        raise ValueError(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right")
-    if sided:
-        say(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right: wrong half of the time")
 
 
 def _check_lengths(
