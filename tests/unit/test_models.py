@@ -36,6 +36,7 @@ RECURRENT = [
     *({"family": "luong", "feed": False, "walk": True, "score": s} for s in SCORES),
     {"family": "luong", "feed": False, "walk": True, "cell": "gru", "layers": 2, "normalise": "entmax15", "tied": True},
     {"family": "luong", "embedding": 6},
+    *({"family": f, "groups": 4, "group_rows": 50} for f in ("seq2seq", "bahdanau", "luong")),
     *(
         {"family": f, "cell": c, "cell_norm": n, "layers": 2, "between_norm": True, "variational": True}
         for f in ("seq2seq", "bahdanau", "luong")

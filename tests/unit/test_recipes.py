@@ -88,6 +88,8 @@ def test_the_manual_is_itself_a_config():
         ({"model": {"family": "seq2seq"}, "train": {"doubly_stochastic": 1.0}}, "train.doubly_stochastic: is about"),
         ({"image": {}, "train": {"diagonal": 1.0}}, "train.diagonal: is about lines of writing"),
         ({"image": {}, "model": {"walk": True}}, "model.walk: is about places in a row"),
+        ({"image": {}, "model": {"groups": 3}}, "model.groups: is about places in a row"),
+        ({"model": {"family": "transformer", "groups": 3}}, "groups: only for seq2seq and bahdanau and luong"),
     ],
 )
 def test_settings_that_would_do_nothing_are_refused(settings, says):

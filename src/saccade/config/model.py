@@ -33,6 +33,10 @@ class ModelConfig(Config):
     )
     tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
 
+    groups: NonNegativeInt = Field(
+        0, description="Largest group of neighbouring symbols of the source that has a vector of its own; 0: none."
+    )
+    group_rows: PositiveInt = Field(32_768, description="How many vectors there are for groups; several may share one.")
     cell: Cell = Field("lstm", description="Recurrent cell: plain RNN, GRU or LSTM.")
     bidirectional: bool = Field(True, description="Whether a recurrent encoder also reads from the right.")
     cell_norm: CellNorm = Field(
@@ -132,7 +136,18 @@ _RECURRENT: tuple[Family, ...] = ("seq2seq", "bahdanau", "luong")
 _LOOKING: tuple[Family, ...] = ("bahdanau", "luong")
 OWNERS: dict[str, tuple[Family, ...]] = {  # settings of some families only
     **dict.fromkeys(
-        ("embedding", "cell", "bidirectional", "cell_norm", "between_norm", "variational", "residual"), _RECURRENT
+        (
+            "embedding",
+            "groups",
+            "group_rows",
+            "cell",
+            "bidirectional",
+            "cell_norm",
+            "between_norm",
+            "variational",
+            "residual",
+        ),
+        _RECURRENT,
     ),
     **dict.fromkeys(("score", "coverage", "normalise", "gate"), _LOOKING),
     "heads": (*_LOOKING, "transformer"),

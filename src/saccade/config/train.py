@@ -138,8 +138,9 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _looks(self) -> Self:
-        if self.image is not None and self.model.walk:
-            raise ValueError("model.walk: is about places in a row, and the sources are pictures")
+        for name in ("walk", "groups"):
+            if self.image is not None and getattr(self.model, name):
+                raise ValueError(f"model.{name}: is about places in a row, and the sources are pictures")
         for name in ("diagonal", "doubly_stochastic"):
             if getattr(self.train, name) and self.model.family == "seq2seq":
                 raise ValueError(f"train.{name}: is about where a model looks, and seq2seq looks nowhere")

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from saccade.attention import Dropout
 from saccade.config import ModelConfig
+from saccade.model.groups import Groups
 from saccade.model.memory import Memory, in_order, turned
 from saccade.model.recurrent import Recurrent, each
 
@@ -23,6 +24,7 @@ class RecurrentEncoder(nn.Module):
         embedding = config.embedding or config.width
         self.embed = nn.Embedding(vocabulary, embedding)
         nn.init.normal_(self.embed.weight, std=embedding**-0.5)
+        self.groups = Groups(config.groups, config.group_rows, embedding, config.dropout) if config.groups > 1 else None
         directions = 2 if config.bidirectional else 1
         self.residual = config.residual
         self.layers = nn.ModuleList(
@@ -48,7 +50,10 @@ class RecurrentEncoder(nn.Module):
         order = turned(mask)  # [B, N]
         last = (lengths - 1).clamp(min=0)
 
-        x = self.drop(self.embed(tokens))  # [B, N, E]
+        x = self.embed(tokens)  # [B, N, E]
+        if self.groups is not None:
+            x = x + self.groups(tokens, mask)
+        x = self.drop(x)
         y = x
         for i, readers in enumerate(each(self.layers, nn.ModuleList)):
             heard = []
