@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
-from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
+from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic, groups
 from saccade.model import build
 from saccade.train import start
 from saccade.train.start import _precision
@@ -167,6 +167,35 @@ def test_words_that_keep_step_are_written_both_ways_where_there_is_time(tmp_path
     assert run.config.model.both_ways is both
     assert (run.first_model().mirrored is not None) is both
     assert any(line.startswith("both ways:") for line in heard) is (both and "both_ways" not in model)
+
+
+SYLLABLES = ["ka", "to", "min", "sel", "dor"]
+
+
+@pytest.mark.parametrize(
+    ("words", "model", "found"),
+    [
+        (SYLLABLES, {}, (4, 32_768)),
+        (SYLLABLES, {"group_rows": 500}, (4, 500)),
+        (SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
+        (SYLLABLES, {"groups": 0}, (0, 32_768)),
+        (string.ascii_letters, {}, (0, 32_768)),
+    ],
+)
+def test_groups_of_symbols_that_recur_have_vectors_of_their_own(tmp_path, words, model, found):
+    rows = ["".join(random.Random(i).choices(words, k=2 + i % 5)) for i in range(900)]
+    (tmp_path / "few.tsv").write_text("".join(f"{row}\t{' '.join(row)}\n" for row in rows), encoding="utf-8")
+    heard = []
+    asked = {"data": {"train": [str(tmp_path / "few.tsv")]}, "model": {"width": 24, **model}, "train": {"epochs": 5}}
+    run, _ = start(tmp_path / "run", asked, say=heard.append)
+    assert run.config.train.diagonal == 1.0
+    assert (run.config.model.groups, run.config.model.group_rows) == found
+    assert any(line.startswith("groups:") for line in heard) is (found[0] > 0 and "groups" not in model)
+
+
+def test_plenty_of_words_have_more_groups():
+    assert groups(100_000)["groups"] > groups(8_000)["groups"]
+    assert groups(100_000)["group_rows"] > groups(8_000)["group_rows"]
 
 
 def test_few_words_are_written_one_way(tmp_path):

@@ -143,6 +143,13 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     )
 
 
+def groups(pairs: int) -> dict[str, int]:
+    """How large groups of symbols may be that have vectors of their own, and how many vectors there are, for words that
+    are spelt: the more words, the more is worth remembering.
+    """
+    return {"groups": 5, "group_rows": 65_536} if pairs >= PLENTY else {"groups": 4, "group_rows": 32_768}
+
+
 def _batches(pairs: int, size: str) -> dict[str, float]:
     """What is other where there are few words to be spelt, or plenty."""
     if pairs < FEW:

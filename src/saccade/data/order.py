@@ -54,3 +54,15 @@ def _shares(chances: NDArray[np.float64], source: NDArray[np.int64], target: NDA
     """How much each source symbol accounts for each target symbol: [N, T], columns that add up to 1."""
     meet = chances[np.ix_(source, target)]
     return np.asarray(meet / meet.sum(0, keepdims=True))
+
+
+def recurring(sources: Sequence[Sequence[int]]) -> float:
+    """Of three symbols in a row in every other source, the share that stands in the rest of them too.
+
+    >>> recurring([[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5], [4, 5, 6]])
+    0.5
+    """
+    known, asked = (
+        [tuple(s[i : i + 3]) for s in some for i in range(len(s) - 2)] for some in (sources[::2], sources[1::2])
+    )
+    return sum(map(set(known).__contains__, asked)) / max(1, len(asked))

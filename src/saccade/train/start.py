@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from saccade.config import RunConfig
-from saccade.config.presets import FEW, Amount, automatic
+from saccade.config.presets import FEW, Amount, automatic, groups
 from saccade.config.train import LENGTHS
 from saccade.data import (
     TASKS,
@@ -24,7 +24,7 @@ from saccade.data import (
     tokenise,
     unwatched,
 )
-from saccade.data.order import order
+from saccade.data.order import order, recurring
 from saccade.model import build
 from saccade.search import MOST_TOKENS
 from saccade.train.loop import find_device
@@ -33,6 +33,7 @@ from saccade.train.run import Run, frame_of, source_size
 
 ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
+RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
 SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
@@ -232,8 +233,9 @@ def _ordered(
     passes: float,
     say: Callable[[str], None],
 ) -> RunConfig:
-    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt it also
-    walks, if there is time for few passes; if there is time for many, they are written both ways.
+    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, groups
+    of their symbols that recur get vectors of their own; attention also walks, if there is time for few passes; if
+    there is time for many, they are written both ways.
 
     Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
@@ -251,6 +253,14 @@ def _ordered(
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
+    again = recurring([source for source, _ in numbers])
+    if spelt and again >= RECURRING and model.family != "transformer" and "groups" not in asked["model"]:
+        chosen = {name: value for name, value in groups(material.count).items() if name not in asked["model"]}
+        model = model.model_copy(update=chosen)
+        say(
+            f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
+            "vector of their own (model.groups=0: none)"
+        )
     many = material.count >= FEW  # of fewer words it learned no more, and takes longer
     alone = model.family != "luong" or model.walk  # with these it was not measured
     if spelt and many and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
