@@ -173,20 +173,24 @@ SYLLABLES = ["ka", "to", "min", "sel", "dor"]
 
 
 @pytest.mark.parametrize(
-    ("words", "model", "found"),
+    ("words", "parts", "model", "found"),
     [
-        (SYLLABLES, {}, (4, 32_768)),
-        (SYLLABLES, {"group_rows": 500}, (4, 500)),
-        (SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
-        (SYLLABLES, {"groups": 0}, (0, 32_768)),
-        (string.ascii_letters, {}, (0, 32_768)),
+        (5_000, SYLLABLES, {}, (4, 32_768)),
+        (5_000, SYLLABLES, {"group_rows": 500}, (4, 500)),
+        (5_000, SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
+        (5_000, SYLLABLES, {"groups": 0}, (0, 32_768)),
+        (5_000, string.ascii_letters, {}, (0, 32_768)),
+        (900, SYLLABLES, {}, (0, 32_768)),
     ],
 )
-def test_groups_of_symbols_that_recur_have_vectors_of_their_own(tmp_path, words, model, found):
-    rows = ["".join(random.Random(i).choices(words, k=2 + i % 5)) for i in range(900)]
-    (tmp_path / "few.tsv").write_text("".join(f"{row}\t{' '.join(row)}\n" for row in rows), encoding="utf-8")
+def test_groups_that_recur_in_many_words_have_vectors_of_their_own(tmp_path, words, parts, model, found):
+    rows = ["".join(random.Random(i).choices(parts, k=2 + i % 5)) for i in range(words)]
+    train, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    for path, some in ((train, rows), (dev, rows[:20])):
+        path.write_text("".join(f"{row}\t{' '.join(row)}\n" for row in some), encoding="utf-8")
     heard = []
-    asked = {"data": {"train": [str(tmp_path / "few.tsv")]}, "model": {"width": 24, **model}, "train": {"epochs": 5}}
+    data = {"train": [str(train)], "dev": [str(dev)]}
+    asked = {"data": data, "model": {"width": 24, **model}, "train": {"epochs": 5}}
     run, _ = start(tmp_path / "run", asked, say=heard.append)
     assert run.config.train.diagonal == 1.0
     assert (run.config.model.groups, run.config.model.group_rows) == found

@@ -254,9 +254,9 @@ def _ordered(
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
     again = recurring([source for source, _ in numbers])
-    if spelt and again >= RECURRING and model.family != "transformer" and "groups" not in asked["model"]:
-        chosen = {name: value for name, value in groups(material.count).items() if name not in asked["model"]}
-        model = model.model_copy(update=chosen)
+    chosen = groups(material.count) if spelt and again >= RECURRING and model.family != "transformer" else {}
+    if chosen and "groups" not in asked["model"]:
+        model = model.model_copy(update={name: n for name, n in chosen.items() if name not in asked["model"]})
         say(
             f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
             "vector of their own (model.groups=0: none)"
