@@ -12,7 +12,7 @@ from PIL import Image
 from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
-from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic, groups
+from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
 from saccade.train import start
 from saccade.train.start import _precision
@@ -175,12 +175,12 @@ SYLLABLES = ["ka", "to", "min", "sel", "dor"]
 @pytest.mark.parametrize(
     ("words", "parts", "model", "found"),
     [
-        (5_000, SYLLABLES, {}, (4, 32_768)),
-        (5_000, SYLLABLES, {"group_rows": 500}, (4, 500)),
-        (5_000, SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
-        (5_000, SYLLABLES, {"groups": 0}, (0, 32_768)),
-        (5_000, string.ascii_letters, {}, (0, 32_768)),
-        (900, SYLLABLES, {}, (0, 32_768)),
+        (20_000, SYLLABLES, {}, (5, 65_536)),
+        (20_000, SYLLABLES, {"group_rows": 500}, (5, 500)),
+        (900, SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
+        (20_000, SYLLABLES, {"groups": 0}, (0, 32_768)),
+        (20_000, string.ascii_letters, {}, (0, 32_768)),
+        (8_000, SYLLABLES, {}, (0, 32_768)),
     ],
 )
 def test_groups_that_recur_in_many_words_have_vectors_of_their_own(tmp_path, words, parts, model, found):
@@ -197,9 +197,13 @@ def test_groups_that_recur_in_many_words_have_vectors_of_their_own(tmp_path, wor
     assert any(line.startswith("groups:") for line in heard) is (found[0] > 0 and "groups" not in model)
 
 
-def test_plenty_of_words_have_more_groups():
-    assert groups(100_000)["groups"] > groups(8_000)["groups"]
-    assert groups(100_000)["group_rows"] > groups(8_000)["group_rows"]
+def test_plenty_of_words_have_wider_vectors_and_with_time_a_wider_model():
+    def picked(pairs, minutes):
+        return automatic(Amount(pairs, 7 * pairs, True, minutes=minutes), {}).settings["model"]
+
+    assert [picked(n, 10)["embedding"] for n in (8_000, 100_000)] == [64, 128]
+    assert [picked(100_000, m)["width"] for m in (10, 60)] == [256, 512]
+    assert picked(8_000, 60)["width"] == 256
 
 
 def test_few_words_are_written_one_way(tmp_path):

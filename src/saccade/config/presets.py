@@ -51,8 +51,9 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
-GROUPED = 5_000  # words: of 800 vectors for groups made more wrong, of 8,000 a little less, of 109,000 a seventh less
+GROUPED = 20_000  # words: of 800 vectors for groups made more wrong, of 8,000 as many, of 33,000 and more fewer
 PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
+HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 FORGET = 0.5  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
 FORGET_BY_TRANSFORMER = 0.3  # measured with half the learning rate, and more steps
@@ -126,11 +127,11 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     if amount.pictures:
         _see(settings, amount, chosen, asked.get("width"))
     elif amount.spelt and chosen != "transformer":
-        settings["train"] |= _batches(amount.pairs, size)
+        _spell(settings, amount, size)
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
-    settings["model"] |= {"family": chosen, "dropout": dropout}
+    settings["model"] = {"family": chosen, "dropout": dropout, **settings["model"]}
     if amount.spelt:
         settings["train"]["most_epochs"] = 4 * ENOUGH
     if passes < 2 and not amount.pictures:
@@ -140,7 +141,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         chosen,
         size,
         settings,
-        f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {dropout}",
+        f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {settings['model']['dropout']}",
     )
 
 
@@ -148,16 +149,19 @@ def groups(pairs: int) -> dict[str, int]:
     """How large groups of symbols may be that have vectors of their own, and how many vectors there are, for so many
     words that are spelt: nothing for few, of which they would be learned by heart.
     """
-    if pairs < GROUPED:
-        return {}
-    return {"groups": 5, "group_rows": 65_536} if pairs >= PLENTY else {"groups": 4, "group_rows": 32_768}
+    return {"groups": 5, "group_rows": 65_536} if pairs >= GROUPED else {}
 
 
-def _batches(pairs: int, size: str) -> dict[str, float]:
+def _spell(settings: Settings, amount: Amount, size: str) -> None:
     """What is other where there are few words to be spelt, or plenty."""
-    if pairs < FEW:
-        return {"batch_tokens": 500, "learning_rate": 3e-3}
-    return {"batch_tokens": 3000} if pairs >= PLENTY and size == "small" else {}
+    model, train = settings["model"], settings["train"]
+    if amount.pairs < FEW:
+        train |= {"batch_tokens": 500, "learning_rate": 3e-3}
+    elif amount.pairs >= PLENTY and size == "small":
+        model["embedding"], train["batch_tokens"] = 128, 3000
+        if amount.passes(3000) >= HURRIED:
+            model |= {"width": 512, "dropout": 0.3}
+            train["learning_rate"] = 2e-3
 
 
 def _see(settings: Settings, amount: Amount, family: Family, width: int | None) -> None:

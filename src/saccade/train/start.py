@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from saccade.config import RunConfig
-from saccade.config.presets import FEW, Amount, automatic, groups
+from saccade.config.presets import FEW, HURRIED, Amount, automatic, groups
 from saccade.config.train import LENGTHS
 from saccade.data import (
     TASKS,
@@ -35,7 +35,6 @@ ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
 SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
-HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
