@@ -59,7 +59,7 @@ def _shares(chances: NDArray[np.float64], source: NDArray[np.int64], target: NDA
 def recurring(sources: Sequence[Sequence[int]]) -> float:
     """Of three symbols in a row in every other source, the share that stands in the rest of them too.
 
-    >>> recurring([[1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5], [4, 5, 6]])
+    >>> recurring([[1, 2, 3], [1, 2, 3], [2, 3, 4], [5, 6, 7]])
     0.5
     """
     known, asked = (
