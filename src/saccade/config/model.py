@@ -117,6 +117,8 @@ class ModelConfig(Config):
             for name, wanted in ALONE.items():
                 if getattr(self, name) != wanted:
                     raise ValueError(f"walk: goes with {name}={str(wanted).lower()}")
+        if self.groups == 1:
+            raise ValueError("groups: 1, but a group has at least two symbols; 0 for none")
         if self.width % self.heads:
             raise ValueError(f"heads: {self.heads}, expected a number that divides width={self.width}")
         if self.bidirectional and self.family != "transformer" and self.width % 2:

@@ -24,7 +24,7 @@ class RecurrentEncoder(nn.Module):
         embedding = config.embedding or config.width
         self.embed = nn.Embedding(vocabulary, embedding)
         nn.init.normal_(self.embed.weight, std=embedding**-0.5)
-        self.groups = Groups(config.groups, config.group_rows, embedding, config.dropout) if config.groups > 1 else None
+        self.groups = Groups(config.groups, config.group_rows, embedding, config.dropout) if config.groups else None
         directions = 2 if config.bidirectional else 1
         self.residual = config.residual
         self.layers = nn.ModuleList(
