@@ -51,7 +51,7 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
-GROUPED = 20_000  # words: of 800 vectors for groups made more wrong, of 8,000 as many, of 33,000 and more fewer
+GROUPED = 20_000  # words: by vectors for groups two languages of three lost of 800, none of 8,000 changed, English gained of 33,000
 PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
@@ -147,7 +147,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
 
 def groups(pairs: int) -> dict[str, int]:
     """How large groups of symbols may be that have vectors of their own, and how many vectors there are, for so many
-    words that are spelt: nothing for few, of which they would be learned by heart.
+    words that are spelt: nothing for few, which gain nothing by them.
     """
     return {"groups": 5, "group_rows": 65_536} if pairs >= GROUPED else {}
 

@@ -15,7 +15,7 @@ class Groups(nn.Module):
         x_n = e(s_n) + Σ_k g(s_{n−⌊k/2⌋} … s_{n−⌊k/2⌋+k−1})        k = 2 … largest
 
     A group finds its row by a hash (Tito Svenstrup et al. 2017), so nobody has to list those that there are; few share
-    a row with another that matters. Looking up costs next to nothing, where a wider state would cost products.
+    a row with another that matters. Looking up costs no products, which a wider state would.
 
     Training leaves out a share of the groups, each as a whole: most of them are met so seldom that they would be
     learned by heart, and the symbols alone must do where a group is new.
