@@ -19,6 +19,26 @@ from saccade.see import Prediction
 START, STOP = 1, 2
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"beam": 2.5},
+        {"nbest": math.nan},
+        {"length_penalty": math.nan},
+        {"length_penalty": 1e9},
+        {"coverage_penalty": -1.0},
+        {"coverage_penalty": math.nan},
+        {"sample": True, "temperature": math.inf},
+        {"sample": True, "temperature": 1e300},
+        {"sample": True, "top_k": 1.5},
+    ],
+    ids=str,
+)
+def test_numbers_that_mean_nothing_are_refused_by_name(wrong):
+    with pytest.raises(ValueError, match=f"^{list(wrong)[-1]}: .*, expected a"):
+        Options(**wrong)
+
+
 def make(settings, seed=0):
     torch.manual_seed(seed)
     model = build(ModelConfig.read({"width": 8, **longest(settings), **settings}), V_SOURCE, V_TARGET).double().eval()

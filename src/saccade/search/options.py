@@ -6,7 +6,8 @@ LENGTH_PENALTY = {  # of texts, where the source says how long; of pictures, whe
     False: 1.0,
     True: 0.0,
 }
-LEAST_TEMPERATURE = 0.001  # below, all but the likeliest word underflow
+LEAST_TEMPERATURE = 0.001  # below, all but the likeliest word underflow; far above, all words are alike
+MOST_PENALTY = 10  # powers of lengths above overflow, and mean nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +26,22 @@ class Options:
     tree: bool = False  # also tell everything that the beam ever kept
 
     def __post_init__(self) -> None:
+        for name in ("beam", "nbest", "top_k", "seed"):
+            if not isinstance(getattr(self, name), int):
+                raise ValueError(f"{name}: {getattr(self, name)}, expected a whole number")
+        if self.length_penalty is not None and not abs(self.length_penalty) <= MOST_PENALTY:
+            raise ValueError(f"length_penalty: {self.length_penalty}, expected a number up to {MOST_PENALTY}")
+        if not 0 <= self.coverage_penalty <= MOST_PENALTY:
+            raise ValueError(f"coverage_penalty: {self.coverage_penalty}, expected a number from 0 to {MOST_PENALTY}")
         if self.beam < 1:
             raise ValueError(f"beam: {self.beam}, expected at least 1")
         if not self.sample and not 1 <= self.nbest <= self.beam:
             raise ValueError(f"nbest: {self.nbest}, expected a number from 1 to beam={self.beam}")
         if self.nbest < 1:
             raise ValueError(f"nbest: {self.nbest}, expected at least 1")
-        if not self.temperature >= LEAST_TEMPERATURE:
-            raise ValueError(f"temperature: {self.temperature}, expected at least {LEAST_TEMPERATURE}")
+        if not LEAST_TEMPERATURE <= self.temperature <= 1 / LEAST_TEMPERATURE:
+            between = f"{LEAST_TEMPERATURE} to {1 / LEAST_TEMPERATURE:g}"
+            raise ValueError(f"temperature: {self.temperature}, expected a number from {between}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p: {self.top_p}, expected a share, 0 < top_p ≤ 1")
         if self.top_k < 0:
