@@ -171,12 +171,14 @@ def test_a_beam_asks_both_and_greed_asks_nobody_else(both):
     assert [p.text for p in asked[0]] != [p.text for p in asked[1]]
 
 
-def test_a_run_that_writes_one_way_makes_all_of_them_write_so(both):
+def test_among_runs_that_write_one_way_those_that_write_both_have_their_say(both):
     torch.manual_seed(1)
     other = build(ModelConfig.read({"family": "luong", "width": 8, "feed": False}), len(LETTERS) + 4, V_TARGET)
     mixed, plain = translator(both, other), translator(Model(both.encoder, both.decoder), other)
-    asked = [t.translate(TEXTS, Options(beam=4), look=False) for t in (mixed, plain)]
-    assert [p.text for p in asked[0]] == [p.text for p in asked[1]]
+    asked = [t.translate(TEXTS, Options(beam=4, nbest=4), look=False) for t in (mixed, plain)]
+    assert [p.text for p in asked[0]] != [p.text for p in asked[1]]
+    forced = plain.score_all([(p.source, p.text) for p in asked[0]])
+    assert [p.score for p in asked[0]] == pytest.approx([p.score for p in forced], abs=1e-4)
 
 
 def test_predictions_tell_what_writing_them_from_the_start_costs(both):

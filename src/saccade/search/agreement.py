@@ -30,12 +30,14 @@ def agree(
     never: Sequence[int] = (),
     free: bool = True,
 ) -> list[list[Hypothesis]]:
-    """What was found from the start, and what the models find from the end, ranked by the mean of the two scores over
-    (their length)^length_penalty; as many as were found. The score of each is that of writing it from the start.
+    """What was found from the start, and what the models find from the end, those that can, ranked by the mean of the
+    two scores over (their length)^length_penalty; as many as were found. The score of each is that of writing it from
+    the start.
 
     Where the beginning is not `free`, nothing is sought from the end, which cannot know it; but it has its say.
     """
-    behind = [model.turned(memory) for model, memory in zip(models, memories, strict=True)]
+    pairs = zip(models, memories, strict=True)
+    behind = [model.turned(memory) for model, memory in pairs if model.mirrored is not None]
     writers, mirrored = [model for model, _ in behind], [memory for _, memory in behind]
     others: list[list[Hypothesis]] = [[] for _ in found]
     if free:
