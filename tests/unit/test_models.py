@@ -254,6 +254,22 @@ def test_every_walk_over_the_source_is_summed():
     assert math.exp(told) == pytest.approx(whole)
 
 
+def test_a_long_walk_is_worked_out_in_parts(monkeypatch):
+    config = ModelConfig.read({"family": "luong", "width": 8, "feed": False, "walk": True, "dropout": 0})
+    model = build(config, V_SOURCE, V_TARGET).double()
+    tokens, given = torch.randint(3, V_SOURCE, (2, 9)), torch.randint(3, V_TARGET, (2, 7))
+    real = torch.ones(2, 7, dtype=torch.bool)
+
+    def learned():
+        loss = model(tokens, torch.ones(2, 9, dtype=torch.bool), given, given, real)
+        return loss, *torch.autograd.grad(loss, list(model.parameters()))
+
+    whole = learned()
+    monkeypatch.setattr("saccade.model.walking.HELD", 2 * 9 * 8 * 3)  # three words at a time
+    for mine, theirs in zip(learned(), whole, strict=True):
+        assert_equal(mine, theirs)
+
+
 @pytest.mark.parametrize(("name", "value"), [("feed", True), ("heads", 2), ("gate", True), ("coverage", True)])
 def test_a_walk_says_what_it_does_not_go_with(name, value):
     with pytest.raises(ValueError, match=f"walk: goes with {name}="):

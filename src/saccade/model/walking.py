@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from saccade.config import ModelConfig
 from saccade.model.decoder import Look, Outputs, State, Step, flat
@@ -13,6 +14,7 @@ from saccade.model.memory import Memory
 from saccade.model.recurrent_decoders import LuongDecoder, read_all
 
 REACH = 3  # a longer jump counts as one of so many places
+HELD = 64_000_000  # numbers of [B, M, N, D] that are held at a time
 
 
 class WalkingDecoder(LuongDecoder):
@@ -75,9 +77,17 @@ class WalkingDecoder(LuongDecoder):
         width = memory.values.shape[-1]
         seen = F.linear(memory.values, self.join.weight[:, :width])  # [B, N, D]
         state = F.linear(hidden, self.join.weight[:, width:], self.join.bias)  # [B, M, D]
-        joined = torch.tanh(seen.unsqueeze(1) + state.unsqueeze(2))  # [B, M, N, D]
-        said = super().readout(joined)  # [B, M, N, V]
-        return ways, said.softmax(-1, dtype=liked.dtype)
+        parts = state.split(max(1, HELD // seen.numel()), 1)
+        if len(parts) == 1 or not torch.is_grad_enabled():
+            said = [self._said(seen, part, liked.dtype) for part in parts]
+        else:  # a long pair is worked out again on the way back: M·N·D numbers would not fit
+            said = [checkpoint(self._said, seen, part, liked.dtype, use_reentrant=False) for part in parts]
+        return ways, torch.cat(said, 1)
+
+    def _said(self, seen: Tensor, state: Tensor, dtype: torch.dtype) -> Tensor:
+        """What states [B, m, D] would write at each place, seen [B, N, D]: probabilities [B, m, N, V]."""
+        joined = torch.tanh(seen.unsqueeze(1) + state.unsqueeze(2))  # [B, m, N, D]
+        return super().readout(joined).softmax(-1, dtype=dtype)
 
 
 class Ways(NamedTuple):
