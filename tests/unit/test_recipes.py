@@ -207,13 +207,66 @@ def test_plenty_of_words_have_wider_vectors_and_with_time_a_wider_model():
     assert picked(8_000, 60)["width"] == 256
 
 
-def test_few_words_are_written_one_way(tmp_path):
+def test_few_words_are_walked_over_and_written_one_way(tmp_path):
     rows = ["".join(random.Random(i).choices("abcdefgh", k=3 + i % 5)) for i in range(900)]
     (tmp_path / "few.tsv").write_text("".join(f"{row}\t{' '.join(row.upper())}\n" for row in rows), encoding="utf-8")
     asked = {"data": {"train": [str(tmp_path / "few.tsv")]}, "model": {"width": 24}, "train": {"epochs": 100}}
     run, _ = start(tmp_path / "run", asked, say=print)
     assert run.config.train.diagonal == 1.0
     assert not run.config.model.both_ways
+    assert run.config.model.walk  # however much time there is
+
+
+def test_an_output_may_be_as_long_as_targets_are(tmp_path):
+    pairs, heard = tmp_path / "pairs.tsv", []
+    pairs.write_text("".join(f"{n}\t{' '.join(['seven'] * 15)} {n}\n" for n in range(100, 400)))
+    run, material = start(tmp_path / "run", {"data": {"train": [str(pairs)]}}, say=heard.append)
+    longest = max(len(p.target) for p in material.sample) + 1  # and STOP
+    assert run.translator([]).limit(4) >= longest > 2 * 4 + 20
+    assert any("data.growth" in line for line in heard)
+    own, _ = start(tmp_path / "own", {"data": {"train": [str(pairs)], "growth": 3.0}}, say=heard.append)
+    assert own.translator([]).limit(4) == 3 * 4 + 20
+
+
+def test_a_few_strange_pairs_do_not_lengthen_every_output(tmp_path):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"a{n}\tb{n}\n" for n in range(3000)) + f"x\t{'y' * 900}\n")
+    run, _ = start(tmp_path / "run", {"data": {"train": [str(pairs)]}}, say=lambda _: None)
+    assert run.config.data.growth == 2
+
+
+@pytest.mark.parametrize(
+    ("section", "setting"),
+    [
+        ("model", {"group_rows": 10}),
+        ("model", {"max_length": 30}),
+        ("model", {"residual": True}),
+        ("train", {"most_epochs": 3.0}),
+    ],
+)
+def test_a_setting_that_changes_nothing_is_said_to(tmp_path, section, setting):
+    heard = []
+    asked = {"data": {"train": ["sort"]}, "model": {"family": "luong"}, "train": {"steps": 5}}
+    start(tmp_path / "run", {**asked, section: {**asked[section], **setting}}, say=heard.append)
+    (name,) = setting
+    assert any(line.startswith(f"{section}.{name}: changes nothing here") for line in heard)
+
+
+def test_a_preset_that_was_asked_for_is_that_preset():
+    plenty = Amount(60_000, 400_000, True, minutes=60)
+    assert automatic(plenty, {}, None, "small").settings["model"]["width"] == 256
+    assert automatic(plenty, {}).settings["model"]["width"] == 512
+
+
+def test_one_long_pair_keeps_attention_from_walking(tmp_path):
+    words = [f"{a}{b}{c}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"]
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"{w}\t{w.upper()}\n" for w in words))
+    short, _ = start(tmp_path / "short", {"data": {"train": [str(pairs)]}}, say=lambda _: None)
+    with pairs.open("a") as file:
+        file.write(f"{'abc' * 300}\t{'ABC' * 300}\n")
+    long, _ = start(tmp_path / "long", {"data": {"train": [str(pairs)]}}, say=lambda _: None)
+    assert (short.config.model.walk, long.config.model.walk) == (True, False)
 
 
 def test_attention_does_not_walk_over_long_sources(tmp_path):

@@ -86,13 +86,7 @@ def evaluate_command(
     if page is not None:
         shown = System(" + ".join(r.name for r in runs), report, translator, Run.open(runs[0]).notes())
         write_whole(page, report_page(shown, f"{runs[0].name} on {test.paths[0]}", judged).encode())
-    for name, what in (
-        ("unknown", "had symbols that the model does not know"),
-        ("cut_source", "were longer than the model reads, and cut"),
-        ("cut_output", "reached the limit of the output, and were cut"),
-    ):
-        if report.counts[name]:
-            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+    say_lost(report)
 
 
 def compare_command(systems: list[str], test: Source, options: Options, output: Path | None, as_json: bool) -> None:
@@ -259,6 +253,17 @@ def print_score(report: Report, console: Console, where: str = "dev:") -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def say_lost(report: Report) -> None:
+    """What of the sources or outputs fell by the wayside."""
+    for name, what in (
+        ("unknown", "had symbols that the model does not know"),
+        ("cut_source", "were longer than the model reads, and cut"),
+        ("cut_output", "reached the limit of the output, and were cut"),
+    ):
+        if report.counts[name]:
+            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
 
 
 def print_samples(translator: Translator, sources: list[str], console: Console) -> None:

@@ -15,7 +15,7 @@ Beam = Annotated[
     typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.", show_default="5, or --nbest"),
 ]
 NBest = Annotated[
-    int, typer.Option(min=1, max=100, help="How many outputs for each, as lines of number, score and text.")
+    int, typer.Option(min=1, max=100, help="How many outputs for each, best first, as lines of number, score and text.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON, a record a line.")]
 Show = Annotated[bool, typer.Option(help="Draw where each word looked.")]

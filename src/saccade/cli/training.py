@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from saccade.cli.evaluation import print_samples, print_score
+from saccade.cli.evaluation import print_samples, print_score, say_lost
 from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material, Pair
@@ -249,6 +249,7 @@ def _report(run: Run, material: Material) -> None:
     console = Console(stderr=True)
     print_samples(translator, sources[:10], console)
     print_score(report, console)
+    say_lost(report)
     plan = Plan.load(run.path / "plan.json")
     say(f"{run.path}: {plan.last:,} steps done")
     use = f"caption {run.path} IMAGE" if isinstance(run.source, Frame) else f"translate {run.path} TEXT"

@@ -42,8 +42,8 @@ def search_options(
     force: str | None,
 ) -> Options:
     """How to search; what would change nothing is a mistake, and said to be one."""
-    if force is not None and (beam is not None or nbest > 1 or sample or prefix):
-        raise UsageError("--force: scores a target as it is; leave out --beam, --nbest, --sample and --prefix")
+    if force is not None and (beam is not None or nbest > 1 or sample or prefix or penalties != (None, 0.0)):
+        raise UsageError("--force: scores a target as it is; leave out what is about searching, such as --beam")
     if sample and beam is not None:
         raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
     if not sample and draws != (1.0, 0, 1.0, 0):
@@ -69,6 +69,8 @@ def translate_command(
         texts, file = [], Path("-")
     _check(texts, file, options, force, views)
     translator = load(*runs)
+    if options.coverage_penalty and translator.both_ways:
+        say("--coverage-penalty: is about writing from the start, so what both ways agree on is not sought")
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
     written = _write(translator, _chunks(texts, file), output, options, prefix, force, views)

@@ -127,7 +127,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     if amount.pictures:
         _see(settings, amount, chosen, asked.get("width"))
     elif amount.spelt and chosen != "transformer":
-        _spell(settings, amount, size)
+        _spell(settings, amount, size == "small" and preset == "auto")
     passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
     dropout = round(most * min(1.0, passes / ENOUGH), 2)
@@ -152,12 +152,12 @@ def groups(pairs: int) -> dict[str, int]:
     return {"groups": 5, "group_rows": 65_536} if pairs >= GROUPED else {}
 
 
-def _spell(settings: Settings, amount: Amount, size: str) -> None:
-    """What is other where there are few words to be spelt, or plenty."""
+def _spell(settings: Settings, amount: Amount, free: bool) -> None:
+    """What is other where there are few words to be spelt or, if we are free to choose the size, plenty."""
     model, train = settings["model"], settings["train"]
     if amount.pairs < FEW:
         train |= {"batch_tokens": 500, "learning_rate": 3e-3}
-    elif amount.pairs >= PLENTY and size == "small":
+    elif amount.pairs >= PLENTY and free:
         model["embedding"], train["batch_tokens"] = 128, 3000
         if amount.passes(3000) >= HURRIED:
             model |= {"width": 512, "dropout": 0.3}

@@ -121,6 +121,11 @@ class DataConfig(Config):
         None, description="Languages of source and target; they choose where TMX, JSON keys or a header name several."
     )
     content: str | None = Field(None, description="A hash of all pairs, written when a run begins.")
+    growth: Annotated[float, Field(ge=0, le=100_000)] = Field(
+        2.0,
+        description="An output is cut off after so many tokens for each of its source, 40 of a picture, and 20 more; "
+        "if not given, what the pairs need.",
+    )
     strict: bool = Field(False, description="Whether a line that cannot be used is an error.")
 
 

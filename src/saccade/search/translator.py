@@ -1,6 +1,7 @@
 """Runs at work: text in, predictions out, one for one."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -24,8 +25,9 @@ from saccade.see import Prediction, Token
 from saccade.see.alignment import END
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
-MOST_WRITTEN = 100  # tokens for a picture, whose size says nothing of them
-AT_ONCE = 64  # sources in a batch
+GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
+PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
+AT_ONCE, TOKENS_AT_ONCE = 64, 8192  # sources in a batch, and tokens of them with padding: long ones go a few at a time
 RUNNERS = 3  # words told of that might have stood in place of one
 
 
@@ -44,9 +46,11 @@ class Translator:
         most_tokens: int = MOST_TOKENS,
         layer: int = -1,
         symbols: bool = False,
+        growth: float = GROWTH,
     ) -> None:
         self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
+        self.growth = growth  # tokens of an output for each of its source, at most
         self.most = most_tokens - 1  # STOP is one of them
         self.readers: Sequence[Tokeniser] | None = None  # one for each model, where they cut the source differently
         self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
@@ -54,6 +58,11 @@ class Translator:
     @property
     def reads_pictures(self) -> bool:
         return isinstance(self.source, Frame)
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether any of the models also writes from the end, so that a beam seeks what both ways like."""
+        return any(model.mirrored is not None for model in self.models)
 
     @overload
     def __call__(
@@ -133,6 +142,9 @@ class Translator:
         `steer` (t, n, …) makes them look at place n, or these places, alone for word t: what would they rather write
         there then?
         """
+        self.check_writable("target", target)
+        if not self.reads_pictures and not source.strip():
+            raise ValueError("source: is empty, so there is nothing to score a target by")
         found = self.score_all([(source, target)], inside, steer)[0]
         if found.wrong:
             raise ValueError(found.wrong)
@@ -169,6 +181,11 @@ class Translator:
         if inside and not any(isinstance(part, TransformerBlock) for part in self.models[0].modules()):
             raise ValueError("inside: nothing in this model looks at itself; that is what a Transformer does")
 
+    def limit(self, read: float, begun: int = 0) -> int:
+        """How many tokens an output may have, whose source has so many, if so many of them are given."""
+        tokens = PICTURED if self.reads_pictures else read
+        return min(math.ceil(self.growth * tokens) + ROOM + begun, self.most)
+
     def memories(self, source: str) -> list[Memory]:
         """What each model makes of a source, before anything is written."""
         read = self._read(source)
@@ -188,8 +205,7 @@ class Translator:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
         order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
-        for start in range(0, len(order), AT_ONCE):
-            rows = order[start : start + AT_ONCE]
+        for rows in together(order, [len(sources[i].ids) for i in order]):
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen, inside)
             found = write(chosen, memories)
@@ -246,10 +262,7 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         if options.coverage_penalty and self.readers:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
-        lengths = torch.tensor([len(s.ids) + 1 for s in sources])
-        limits = (2 * lengths + 20 + len(begin)).clamp(max=max(self.most, len(begin) + 1))
-        if isinstance(self.source, Frame):
-            limits = torch.full_like(limits, min(MOST_WRITTEN + len(begin), max(self.most, len(begin) + 1)))
+        limits = torch.tensor([max(self.limit(len(s.ids) + 1, len(begin)), len(begin) + 1) for s in sources])
         beam = options.nbest if options.sample else options.beam
         sampling = None
         if options.sample:
@@ -269,8 +282,7 @@ class Translator:
             grown=grown,
             **usual,
         )
-        one_way = any(model.mirrored is None for model in self.models)
-        if one_way or beam == 1 or options.sample or options.coverage_penalty:
+        if not self.both_ways or beam == 1 or options.sample or options.coverage_penalty:
             return found
         return agree(self.models, memories, found, limits, free=not begin, **usual)
 
@@ -376,6 +388,20 @@ class Translator:
             start, end = min(end, max(0, len(text) - 1)), len(text)
             pieces.append(Token(text[start:end], (start, end)))
         return pieces
+
+
+def together(order: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Rows from the shortest to the longest in batches, given their lengths; fewer where they are long.
+
+    >>> [len(rows) for rows in together(range(100), [10] * 80 + [1000] * 20)]
+    [64, 8, 8, 8, 8, 4]
+    """
+    start = 0
+    while start < len(order):
+        longest = lengths[min(start + AT_ONCE, len(order)) - 1]
+        count = max(1, min(AT_ONCE, TOKENS_AT_ONCE // max(1, longest)))
+        yield order[start : start + count]
+        start += count
 
 
 class _Looked(NamedTuple):

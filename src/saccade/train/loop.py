@@ -20,7 +20,7 @@ from saccade.config import TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import ailments, plain, text_scores, too_short
 from saccade.model import Model
-from saccade.search import MOST_WRITTEN, Options, Translator
+from saccade.search import Options, Translator
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
@@ -250,8 +250,9 @@ class Learner:
         self._score(sources)
         source = (time.perf_counter() - before) / max(1, sources)
         read, written = (lengths.mean() + 1 for lengths in self.dev_examples.lengths())
-        limit = 2 * read + 20 if self.examples.pictures is None else MOST_WRITTEN
-        source *= min(1.0, float(written / limit))  # a model that knows nothing writes up to the limit
+        source *= min(
+            1.0, float(written / self._translator().limit(read))
+        )  # a model that knows nothing writes up to the limit
         torch.set_rng_state(chance)
         return Speed(step, loss, source, time.perf_counter() - (start if began is None else began), threads)
 

@@ -140,6 +140,7 @@ class Run:
             limit or self.config.model.longest_source or MOST_TOKENS,
             self.config.model.glances if layer is None else layer,
             self.config.target.spelt,
+            self.config.data.growth,
         )
 
     def _fill(self, model: Model, name: str) -> None:
@@ -235,6 +236,7 @@ def load(path: Path | str, *others: Path | str) -> Translator:
         [run.model() for run in runs], min(limits, default=None), layers.pop() if len(layers) == 1 else 0
     )
     translator.readers = None if alike else readers
+    translator.growth = max(run.config.data.growth for run in runs)
     return translator
 
 

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from saccade.config import RunConfig
 from saccade.config.presets import FEW, HURRIED, Amount, automatic, groups
@@ -26,7 +28,7 @@ from saccade.data import (
 )
 from saccade.data.order import order, recurring
 from saccade.model import build
-from saccade.search import MOST_TOKENS
+from saccade.search import GROWTH, MOST_TOKENS, PICTURED, ROOM
 from saccade.train.loop import find_device
 from saccade.train.pictures import check_eyes, check_grid, check_mirror, near, picked_image, read_along
 from saccade.train.run import Run, frame_of, source_size
@@ -34,8 +36,9 @@ from saccade.train.run import Run, frame_of, source_size
 ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
-SHORT = 40  # symbols of a source: what a walk computes grows with those of source times target
+SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
+NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
 
@@ -90,10 +93,13 @@ def start(
             say(line)
     else:
         _check_lengths(config, source, target, [*pairs, *material.dev], say)
+    for line in _idle(asked, config):
+        say(line)
+    growth = asked["data"].get("growth") or _growth(source, target, pairs, say)
     build(
         config.model, source_size(config, source), len(target), config.shared
     )  # what cannot be built leaves no folder behind
-    data = config.data.model_copy(update={"content": material.content})
+    data = config.data.model_copy(update={"content": material.content, "growth": growth})
     return _replace(output, config.model_copy(update={"data": data}), source, target, first), material
 
 
@@ -233,22 +239,27 @@ def _ordered(
     say: Callable[[str], None],
 ) -> RunConfig:
     """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, groups
-    of their symbols that recur get vectors of their own; attention also walks, if there is time for few passes; if
-    there is time for many, they are written both ways.
+    of their symbols that recur get vectors of their own; attention also walks, if there are few words or time for few
+    passes; if there is time for many, they are written both ways.
 
     Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
     spelt = config.source.spelt and config.target.spelt
     told = ("luong", "bahdanau", "transformer") if spelt else ("luong", "bahdanau")
-    if config.model.family not in told or "diagonal" in asked["train"]:
+    if config.model.family not in told:
         return config
     few = material.sample[:: max(1, len(material.sample) // ORDERED)]
     numbers = list(tokenise(few, learnt["source"], learnt["target"]))
     found = order(numbers)
     if found < IN_STEP[spelt]:
         return config
-    model, short = config.model, sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    if spelt and "walk" not in asked["model"] and model.can_walk and passes < HURRIED and short:
+    if "diagonal" in asked["train"]:
+        say(f"order: the target keeps step with the source ({found:.2f}); as train.diagonal was given, nothing follows")
+        return config
+    model, few_words = config.model, material.count < FEW
+    short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
+    short &= max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
+    if spelt and "walk" not in asked["model"] and model.can_walk and (passes < HURRIED or few_words) and short:
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
@@ -260,9 +271,8 @@ def _ordered(
             f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
             "vector of their own (model.groups=0: none)"
         )
-    many = material.count >= FEW  # of fewer words it learned no more, and takes longer
     alone = model.family != "luong" or model.walk  # with these it was not measured
-    if spelt and many and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
+    if spelt and not few_words and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
         say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
     return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
@@ -298,6 +308,38 @@ def _check_lengths(
         raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
     if needed > MOST_TOKENS:
         say(f"the longest text has {needed:,} symbols; a trained model reads and writes {MOST_TOKENS:,} at most")
+
+
+def _idle(asked: Asked, config: RunConfig) -> list[str]:
+    """What was asked for and changes nothing."""
+    model = config.model
+    idle = {
+        ("model", "group_rows"): "there are no model.groups" if not model.groups else "",
+        ("model", "max_length"): "this model reads any length" if model.longest_source is None else "",
+        ("model", "residual"): "there is one layer" if model.layers == 1 else "",
+        ("train", "most_epochs"): "no train.minutes are to be filled" if config.train.minutes is None else "",
+    }
+    return [
+        f"{section}.{name}: changes nothing here, since {why}"
+        for (section, name), why in idle.items()
+        if why and asked.get(section, {}).get(name)
+    ]
+
+
+def _growth(source: Tokeniser | Frame, target: Tokeniser, pairs: list[Pair], say: Callable[[str], None]) -> float:
+    """How many tokens an output may have for each of its source: what nearly all pairs have, and a quarter more.
+
+    A few strange pairs do not count: the limit is there to end what goes round in circles.
+    """
+    written = np.array([len(ids) + 1 for ids in target.encode_all([p.target for p in pairs])])
+    read: NDArray[np.int64] | int = PICTURED
+    if isinstance(source, Tokeniser):
+        read = np.array([len(ids) + 1 for ids in source.encode_all([p.source for p in pairs])])
+    growth = round(1.25 * float(np.quantile((written - ROOM) / read, NEARLY_ALL)), 2)
+    if growth <= GROWTH:
+        return GROWTH
+    say(f"length: targets are long, so an output may have {growth:g} tokens for each of its source (data.growth)")
+    return growth
 
 
 def merge(asked: Asked, more: Asked) -> Asked:
