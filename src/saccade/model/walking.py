@@ -77,7 +77,7 @@ class WalkingDecoder(LuongDecoder):
         width = memory.values.shape[-1]
         seen = F.linear(memory.values, self.join.weight[:, :width])  # [B, N, D]
         state = F.linear(hidden, self.join.weight[:, width:], self.join.bias)  # [B, M, D]
-        parts = state.split(max(1, HELD // seen.numel()), 1)
+        parts = torch.split(state, max(1, HELD // seen.numel()), 1)
         if len(parts) == 1 or not torch.is_grad_enabled():
             said = [self._said(seen, part, liked.dtype) for part in parts]
         else:  # a long pair is worked out again on the way back: M·N·D numbers would not fit
