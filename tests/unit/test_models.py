@@ -254,6 +254,15 @@ def test_every_walk_over_the_source_is_summed():
     assert math.exp(told) == pytest.approx(whole)
 
 
+def test_a_walk_goes_on_after_a_word_that_no_place_explains():
+    config = ModelConfig.read({"family": "luong", "width": 8, "feed": False, "walk": True, "dropout": 0})
+    model = build(config, V_SOURCE, V_TARGET).double().eval()
+    torch.nn.init.constant_(model.decoder.output.bias[5:6], -1e5)
+    memory = model.encode(torch.randint(3, V_SOURCE, (1, 9)), torch.ones(1, 9, dtype=torch.bool))
+    weights = model.decoder(memory, torch.tensor([[1, 4, 5, 6, 7]]), need_weights=True).weights
+    torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
+
+
 def test_a_long_walk_is_worked_out_in_parts(monkeypatch):
     config = ModelConfig.read({"family": "luong", "width": 8, "feed": False, "walk": True, "dropout": 0})
     model = build(config, V_SOURCE, V_TARGET).double()

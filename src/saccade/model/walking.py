@@ -108,7 +108,8 @@ class Ways(NamedTuple):
         """From where it probably was, as far as is told [.., N], to where it probably looks next: [.., N]."""
         if self.ease is None or self.total is None:
             return self.liked
-        came = _divided(_shares(told), self.total)
+        lost = told.sum(-1, keepdim=True) < torch.finfo(told.dtype).tiny  # no place explains what was written
+        came = _divided(_shares(torch.where(lost, self.liked, told)), self.total)
         return self.liked * _reached(came, self.ease.flip(-1))
 
     def each(self, shape: torch.Size) -> Iterator["Ways"]:
