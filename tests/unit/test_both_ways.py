@@ -191,3 +191,21 @@ def test_predictions_tell_what_writing_them_from_the_start_costs(both):
 def test_a_prefix_is_kept(both):
     for p in translator(both).translate(TEXTS, Options(beam=4, nbest=2), prefix="C A"):
         assert all(each.text.startswith("C A") for each in (p, *p.alternatives))
+
+
+def test_what_is_kept_is_judged_by_both_ways(tmp_path, monkeypatch):
+    from saccade.search import Translator
+    from saccade.train import start
+    from saccade.train.loop import Learner
+
+    beams, translate = [], Translator.translate
+    monkeypatch.setattr(
+        Translator,
+        "translate",
+        lambda self, texts, options, **k: beams.append(options.beam) or translate(self, texts, options, **k),
+    )
+    for both in (True, False):
+        asked = {"data": {"train": ["copy"]}, "model": {"width": 24, "both_ways": both}, "train": {"steps": 1}}
+        run, material = start(tmp_path / str(both), asked, say=lambda _: None)
+        Learner(run, material.examples(run.source, run.target), material.dev[:3]).evaluate()
+    assert beams == [2, 1]

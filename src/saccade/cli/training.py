@@ -24,7 +24,7 @@ from saccade.metrics import too_short
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
-from saccade.train.loop import Learner
+from saccade.train.loop import Learner, quick_beam
 from saccade.train.start import Asked, merge, place
 from saccade.train.start import load as load_material
 
@@ -193,6 +193,7 @@ def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
     name = "exact" if run.config.target.spelt else "chrF" if too_short(p.target for p in held) else "BLEU"
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task("training", total=None)
+        how = "greedy" if quick_beam(run.config.model) == 1 else "beam 2"
         clock, tokens, dev, ailing = time.perf_counter(), 0, "", ""
 
         def show(step: Step) -> None:
@@ -207,7 +208,7 @@ def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
                 pace = "longer" if step.steps < step.planned else "less"
                 say(f"steps take {pace} than measured: the plan goes from {step.planned} to {step.steps} of them")
             if step.score is not None:
-                dev = f", dev {name} {step.score:.1f} (greedy)"
+                dev = f", dev {name} {step.score:.1f} ({how})"
                 if quiet:
                     losses = f"loss {step.loss:.3f}, dev loss {step.dev_loss:.3f}"
                     say(f"step {step.step}/{step.steps}: {losses}{dev}{speed}")

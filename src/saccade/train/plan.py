@@ -21,7 +21,7 @@ class Speed:
 
     step: float  # one update
     loss: float  # the loss of the whole dev set
-    source: float  # one dev source, translated greedily
+    source: float  # one dev source, written quickly
     before: float  # since the command began
     threads: int | None = None  # with how many threads
 
