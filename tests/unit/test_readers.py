@@ -127,6 +127,53 @@ def test_several_targets_of_a_record_are_several_pairs(tmp_path):
     assert [s.line for s in corpus.skipped] == [2]
 
 
+@pytest.mark.parametrize("wrap", [lambda record: record, lambda record: {"translation": record}])
+def test_the_order_of_keys_never_swaps_the_sides_of_a_record(tmp_path, wrap):
+    records = [{"id": 0}, {"ko": "a", "en": "b"}, {"en": "d", "ko": "c", "id": "x"}, {"de": "e", "en": "f"}]
+    records += [{"source": "g", "target": "h"}, {"en": ["j", "k"], "ko": "i"}]
+    (tmp_path / "x").write_text("".join(json.dumps(wrap(record)) + "\n" for record in records))
+    corpus = read_pairs(tmp_path / "x")
+    assert corpus.pairs == [Pair("a", "b"), Pair("c", "d"), Pair("i", "j"), Pair("i", "k")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [
+        (1, "expected text under 'source'"),
+        (4, "expected text under 'ko'"),
+        (5, "expected text under 'ko'"),
+    ]
+
+
+def test_two_texts_of_any_name_are_no_source_and_target_where_others_are(tmp_path):
+    records = [{"source": "a", "target": "b"}, {"tgt": "d", "src": "c"}, {"en": "f", "ko": "e"}, ["g", "h"]]
+    (tmp_path / "x").write_text("".join(json.dumps(record) + "\n" for record in records))
+    corpus = read_pairs(tmp_path / "x")
+    assert corpus.pairs == [Pair("a", "b"), Pair("c", "d"), Pair("g", "h")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [(3, "expected text under 'source'")]
+
+
+def tmx(*units, header=""):
+    """A file of these units, a line each, of variants (language, text)."""
+    variants = ("".join(f'<tuv xml:lang="{lang}"><seg>{text}</seg></tuv>' for lang, text in unit) for unit in units)
+    return f"<tmx>{header}<body>\n" + "".join(f"<tu>{unit}</tu>\n" for unit in variants) + "</body></tmx>"
+
+
+def test_the_order_of_variants_never_swaps_the_sides_of_a_unit(tmp_path):
+    units = [("ko-KR", "a"), ("en", "b")], [("en_US", "d"), ("ko", "c")], [("de", "e"), ("en", "f")]
+    file = tmp_path / "x.tmx"
+    for header in ("", '<header srclang="*all*"/>', '<header srclang="ko"/>'):
+        file.write_text(tmx(*units, header=header))
+        corpus = read_pairs(file)
+        assert corpus.pairs == [Pair("a", "b"), Pair("c", "d")]
+        assert [(s.line, s.why) for s in corpus.skipped] == [(4, "no segment in 'ko'")]
+    file.write_text(tmx(*units, header='<header srclang="en-US"/>'))  # what a file says of itself is believed
+    assert read_pairs(file).pairs == [Pair("b", "a"), Pair("d", "c")]
+
+
+@pytest.mark.parametrize(("one", "other"), [("en-US", "en-GB"), ("zh", "zh-TW"), ("", ""), ("en", "en"), ("en", "")])
+def test_variants_that_are_hardly_told_apart(tmp_path, one, other):
+    (tmp_path / "x").write_text(tmx([(one, "a"), (other, "b")], [(other, "d"), (one, "c")]))
+    told = one and other and one != other
+    assert read_pairs(tmp_path / "x").pairs == [Pair("a", "b"), Pair("c", "d") if told else Pair("d", "c")]
+
+
 @pytest.mark.parametrize("names", ["word\tpronunciation", "Korean\tEnglish", "한국어\t영어", "ko\ten"])
 def test_a_row_that_names_the_columns_is_no_pair_and_that_is_said(tmp_path, names):
     (tmp_path / "t").write_text(f"{names}\n나무\ttree\n가다\tgo\n")

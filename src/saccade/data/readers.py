@@ -42,6 +42,8 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
 Languages = tuple[str, str]
+Keys = list[tuple[str, ...]]  # of a record in JSON: for each side what it may be called
+Variant = tuple[str, str]  # of a unit of TMX: its language, and its text
 
 
 def read_pairs(
@@ -312,24 +314,40 @@ def _parsed(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | list[A
 
 
 def _json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
-    for number, record in _parsed(lines):
-        found = record if isinstance(record, str) else _record(record, langs)
-        yield from ((number, sides) for sides in ([found] if isinstance(found, str) else found))
+    """The first record that can be used fixes the keys: in what order others have them says nothing of their sides."""
+    fixed: Keys | None = [(lang,) for lang in langs] if langs else None
+    for number, parsed in _parsed(lines):
+        record = parsed if isinstance(parsed, str) else _record(parsed)
+        if isinstance(record, str):
+            yield number, record
+            continue
+        keys = fixed or _keys(record)
+        found = _sides(record, keys)
+        if isinstance(found, str):
+            yield number, found
+            continue
+        fixed = keys
+        yield from ((number, sides) for sides in found)
 
 
-def _record(record: dict[str, Any] | list[Any], langs: tuple[str, ...] | None) -> list[list[str]] | str:
-    """The pairs of a record: by its keys, or as it has just two texts; a list of targets is one pair for each."""
+def _record(record: dict[str, Any] | list[Any]) -> dict[str, Any] | str:
     if isinstance(record, dict) and isinstance(record.get("translation"), dict):
-        record = record["translation"]  # as data sets of Hugging Face have it
+        return dict(record["translation"])  # as data sets of Hugging Face have it
     if isinstance(record, list) and len(record) == 2:
-        record = dict(zip(("source", "target"), record, strict=True))
-    if not isinstance(record, dict):
-        return "expected a JSON object"
-    wanted = [(lang,) for lang in langs] if langs else [SOURCE_KEYS, TARGET_KEYS]
+        return dict(zip(("source", "target"), record, strict=True))
+    return record if isinstance(record, dict) else "expected a JSON object"
+
+
+def _keys(record: dict[str, Any]) -> Keys:
+    """What the sides are called in a record: by names that we know or, where it has none, as its only two texts are."""
+    texts = [key for key, value in record.items() if isinstance(value, str)]
+    known = any(record.get(key) is not None for key in (*SOURCE_KEYS, *TARGET_KEYS))
+    return [SOURCE_KEYS, TARGET_KEYS] if known or len(texts) != 2 else [(key,) for key in texts]
+
+
+def _sides(record: dict[str, Any], wanted: Keys) -> list[list[str]] | str:
+    """The pairs of a record, by its keys; a list of targets is one pair for each."""
     sides: list[Any] = [next((record[k] for k in keys if k in record), None) for keys in wanted]
-    texts = [value for value in record.values() if isinstance(value, str)]
-    if langs is None and sides == [None, None] and len(texts) == 2:
-        sides = texts
     targets = sides[1] if isinstance(sides[1], list) else [sides[1]]
     pairs = [[sides[0], target, *sides[2:]] for target in targets]
     for pair in pairs or [sides]:
@@ -367,6 +385,7 @@ def _first(forms: str | Sequence[str] | None) -> str:
 def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
     parser: Any = ElementTree.XMLPullParser(["end"])
     number, units, broken = 0, 0, False
+    source, order = "", langs
     try:
         for number, line in enumerate(lines, 1):
             whole = line.encode("utf-8", "surrogateescape").decode(
@@ -375,9 +394,18 @@ def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Ite
             broken = broken or whole != line
             parser.feed(whole + "\n")
             for _, element in parser.read_events():
+                if element.tag == "header":
+                    source = _code(element.get("srclang"))
                 if element.tag == "tu":
                     units += 1
-                    yield number, "not UTF-8" if broken else _unit(element, langs)
+                    variants = _variants(element)
+                    if broken:
+                        yield number, "not UTF-8"
+                    elif langs is None and len(variants) != 2:
+                        yield number, f"expected 2 languages, found {len(variants)}: choose with --langs"
+                    else:
+                        order = order or _order(variants, source)
+                        yield number, _unit(variants, order)
                     element.clear()
                     broken = False
         parser.close()
@@ -387,18 +415,42 @@ def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Ite
         raise ValueError(f"{path}: XML without <tu>, expected TMX")
 
 
-def _unit(unit: ElementTree.Element, langs: tuple[str, ...] | None) -> Sequence[str] | str:
-    if langs is None:
-        sides = ["".join(segment.itertext()) for segment in unit.findall("./tuv/seg")]
-        return sides if len(sides) == 2 else f"expected 2 languages, found {len(sides)}: choose with --langs"
+def _variants(unit: ElementTree.Element) -> list[Variant]:
+    return [
+        (_code(variant.get(LANGUAGE) or variant.get("lang")), "".join(segment.itertext()))
+        for variant in unit.findall("./tuv")
+        for segment in variant.findall("./seg")
+    ]
+
+
+def _code(lang: str | None) -> str:
+    return (lang or "").lower().replace("_", "-")
+
+
+def _is_in(code: str, lang: str) -> bool:
+    """Whether a code is that of a language, or of what is spoken of it somewhere: en-GB is in en."""
+    return code == lang or code.startswith(f"{lang}-")
+
+
+def _order(variants: list[Variant], source: str) -> Languages | None:
+    """The languages of all units, from the two variants of the first: that of the source, if the header names it, is
+    first. Without two languages there is no order but that of the file.
+    """
+    codes = [code for code, _ in variants]
+    names = [code.partition("-")[0] for code in codes]
+    first, second = names if names[0] != names[1] else codes  # en-US and en-GB are told apart by all they have
+    if not first or not second or first == second:
+        return None
+    return (second, first) if _is_in(source, second) else (first, second)
+
+
+def _unit(variants: list[Variant], order: tuple[str, ...] | None) -> Sequence[str] | str:
+    if order is None:
+        return [text for _, text in variants]
     found = []
-    for lang in langs:
-        for variant in unit.findall("./tuv"):
-            code = (variant.get(LANGUAGE) or variant.get("lang") or "").lower()
-            segment = variant.find("./seg")
-            if segment is not None and (code == lang.lower() or code.startswith(f"{lang.lower()}-")):
-                found.append("".join(segment.itertext()))
-                break
-        else:
+    for lang in order:
+        fitting = [(code != _code(lang), text) for code, text in variants if _is_in(code, _code(lang))]
+        if not fitting:
             return f"no segment in '{lang}'"
+        found.append(min(fitting, key=lambda fit: fit[0])[1])  # zh itself rather than zh-TW, else the first
     return found
