@@ -120,6 +120,63 @@ def test_a_bad_byte_costs_one_message_of_a_po_file(tmp_path):
     assert read_pairs(file).pairs[-1].target == "drüben"  # what a file says of itself is believed
 
 
+FORMS = """
+msgid "a file"
+msgid_plural "files"
+msgstr[0] "{}"
+msgstr[1] "{}"
+msgstr[2] "{}"
+
+#, fuzzy
+msgid "a dog"
+msgid_plural "dogs"
+msgstr[0] "pies"
+
+msgid "cat"
+msgstr "kot"
+
+#~| msgid "oxen"
+#~ msgid "ox"
+#~ msgstr "wół"
+
+#~ msgid "cow"
+#~ msgstr "krowa"
+"""
+
+
+@pytest.mark.parametrize(
+    ("forms", "pairs", "skipped"),
+    [
+        (("plik", "", "plików"), [("a file", "plik"), ("files", "plików")], []),
+        (("파일", "", ""), [("a file", "파일"), ("files", "파일")], []),
+        (
+            ("plik", "pliki", "plików"),
+            [("a file", "plik"), ("files", "plików")],
+            ["plural form between the first and the last"],
+        ),
+        (("", "", ""), [], ["empty target", "empty target"]),
+    ],
+)
+def test_plurals_are_pairs_and_what_a_po_file_leaves_behind_is_said(tmp_path, forms, pairs, skipped):
+    header = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\nPlural-Forms: nplurals=3; plural=0;\\n"\n'
+    (tmp_path / "x.po").write_text(header + FORMS.format(*forms))
+    corpus = read_pairs(tmp_path / "x.po")
+    assert corpus.pairs == [*pairs, ("cat", "kot")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [
+        *((4, why) for why in skipped),
+        (11, "fuzzy translation"),
+        (19, "obsolete message"),
+        (22, "obsolete message"),
+    ]
+
+
+def test_what_a_po_file_leaves_behind_is_no_mistake(tmp_path):
+    (tmp_path / "x.po").write_text(PO + '\n#~ msgid "ox"\n#~ msgstr "wół"\n')
+    corpus = read_pairs(tmp_path / "x.po", strict=True)
+    assert corpus.pairs == PAIRS
+    assert [s.why for s in corpus.skipped] == ["obsolete message"]
+
+
 def test_several_targets_of_a_record_are_several_pairs(tmp_path):
     (tmp_path / "x").write_text('{"source": "a", "target": ["b", "c"]}\n{"source": "d", "target": []}\n')
     corpus = read_pairs(tmp_path / "x")

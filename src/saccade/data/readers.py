@@ -32,6 +32,8 @@ TITLES = {  # what people call their columns; names of languages besides
 }  # fmt: skip
 CODE = re.compile(r"[a-z]{2,3}")  # of a language, if it is no short word
 TITLED = "taken for the names of the columns"
+OBSOLETE, BETWEEN = "obsolete message", "plural form between the first and the last"
+BLAMELESS = (TITLED, OBSOLETE, BETWEEN)  # left out and said, but nobody's mistake
 HINTS = {  # how to mend what is wrong with every line, by how its reason begins
     "expected 2 columns": "choose two with --columns 1,2",
     "expected text under": "name them with --langs, such as --langs ko-en",
@@ -84,7 +86,7 @@ def stream_pairs(
             yield Pair(sides[0].strip(), sides[1].strip())
             continue
         skipped = Skipped(str(files[-1] if why.startswith(("target", "empty target")) else files[0]), line, why)
-        if strict and why != TITLED:
+        if strict and why not in BLAMELESS:
             raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
         first = first or skipped
         yield skipped
@@ -360,7 +362,7 @@ def _sides(record: dict[str, Any], wanted: Keys) -> list[list[str]] | str:
 def _po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     from babel.messages.pofile import PoFileError, read_po  # noqa: PLC0415  (only for such files)
 
-    text = "\n".join(lines)
+    text = "\n".join("#" if line.startswith("#~|") else line for line in lines)  # babel knows no former msgid
     declared = re.search(r"charset=([\w-]+)", text)
     other = declared is not None and declared[1].lower() not in ("utf-8", "utf8", "ascii", "us-ascii", "charset")
     try:
@@ -369,17 +371,24 @@ def _po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
     except (PoFileError, UnicodeError, ValueError) as error:
         raise ValueError(f"{path}: not a PO file ({error})") from None
     for message in catalog:
-        line = message.lineno or 0
-        singular, translation = _first(message.id), _first(message.string)
-        if singular:  # the header has none
-            yield line, ("fuzzy translation" if message.fuzzy else (singular, translation))
+        if message.id:  # the header has none
+            yield from ((message.lineno or 0, sides) for sides in _message(message))
+    for message in catalog.obsolete.values():
+        yield message.lineno or 0, OBSOLETE
 
 
-def _first(forms: str | Sequence[str] | None) -> str:
-    """The singular, where a message has several forms."""
-    if not forms:
-        return ""
-    return forms if isinstance(forms, str) else forms[0]
+def _message(message: Any) -> Iterator[Sequence[str] | str]:
+    """Singular and plural are a pair each; of several forms for many, the last stands for the plural."""
+    if message.fuzzy:
+        yield "fuzzy translation"
+    elif not message.pluralizable:
+        yield message.id, message.string
+    else:
+        one, *many = message.string
+        yield message.id[0], one
+        filled = [form for form in many if form] or [one]  # some languages have but one form
+        yield message.id[1], filled[-1]
+        yield from [BETWEEN] * len(filled[:-1])
 
 
 def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
