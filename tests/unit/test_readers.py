@@ -305,6 +305,20 @@ def test_an_odd_line_does_not_decide_what_a_file_is(tmp_path):
         assert len(read_pairs(tmp_path / "t").pairs) >= 20
 
 
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ('"a ""b"""', 'a "b"'),
+        ('"""Yes."""', '"Yes."'),
+        ('"5"" pipe"', '5" pipe'),
+        *((text, text) for text in ('"Yes."', '"Hello," he said.', '"Yes" or "no"', '""Yes""', '"', '""', '"5""')),
+    ],
+)
+def test_quotes_of_a_spreadsheet_go_and_those_of_a_writer_stay(tmp_path, cell, text):
+    (tmp_path / "t").write_text(f"{cell}\t{cell}\n")
+    assert read_pairs(tmp_path / "t").pairs == [Pair(text, text)]
+
+
 def test_a_header_is_known_in_any_columns_and_after_an_empty_line(tmp_path):
     (tmp_path / "t").write_text("\nid\tsource\ttarget\n1\ta\tb\n")
     assert read_pairs(tmp_path / "t", columns=(2, 3)).pairs == [Pair("a", "b")]

@@ -172,7 +172,8 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
     if any(line.startswith("msgid ") for line in head):
         kind, rows = "PO", _po(path, lines)
     elif most(lambda line: "\t" in line):
-        kind, rows = "TSV", _columns(path, enumerate((line.split("\t") for line in lines), 1), columns, langs)
+        rows_of = enumerate(([_unquoted(cell) for cell in line.split("\t")] for line in lines), 1)
+        kind, rows = "TSV", _columns(path, rows_of, columns, langs)
     elif most(lambda line: BARS in line):
         rows_of = enumerate((line.split(BARS) for line in lines), 1)
         kind, rows = "pairs with |||", _columns(path, rows_of, None, None)
@@ -236,6 +237,14 @@ def _columns(
             yield line, f"expected {width} columns, found {len(row)}"
         else:
             yield line, tuple(row[i - 1] for i in wanted)
+
+
+def _unquoted(cell: str) -> str:
+    """A cell of TSV as a spreadsheet had it, if it doubled quotes within; quotes around all else are the writer's."""
+    within = cell[1:-1]
+    wrapped = cell.startswith('"') and cell.endswith('"')
+    doubled = '""' in within and '"' not in within.replace('""', "")
+    return within.replace('""', '"') if wrapped and doubled else cell
 
 
 def _titles(rows: list[list[str]]) -> bool:
