@@ -224,6 +224,13 @@ def test_the_order_of_variants_never_swaps_the_sides_of_a_unit(tmp_path):
     assert read_pairs(file).pairs == [Pair("b", "a"), Pair("d", "c")]
 
 
+def test_inline_code_of_a_segment_is_no_text(tmp_path):
+    coded = '<bpt i="1">&lt;b&gt;<sub>note</sub></bpt>A <hi>dear<ph>%s</ph></hi><ept i="1">&lt;/b&gt;</ept> <it>x</it>dog<ut>y</ut>.'
+    for langs in (None, ("en", "de")):
+        (tmp_path / "x").write_text(tmx([("en", coded), ("de", "Ein <hi>lieber</hi> Hund.")]))
+        assert read_pairs(tmp_path / "x", langs=langs).pairs == [Pair("A dear dog.", "Ein lieber Hund.")]
+
+
 @pytest.mark.parametrize(("one", "other"), [("en-US", "en-GB"), ("zh", "zh-TW"), ("", ""), ("en", "en"), ("en", "")])
 def test_variants_that_are_hardly_told_apart(tmp_path, one, other):
     (tmp_path / "x").write_text(tmx([(one, "a"), (other, "b")], [(other, "d"), (one, "c")]))

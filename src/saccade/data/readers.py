@@ -41,6 +41,7 @@ HINTS = {  # how to mend what is wrong with every line, by how its reason begins
     "target is not UTF-8": "convert it with iconv",
 }
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+INLINE = ("bpt", "ept", "ph", "it", "ut")  # of TMX: code for a layout, which nobody said
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
 Languages = tuple[str, str]
@@ -435,10 +436,20 @@ def _tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Ite
 
 def _variants(unit: ElementTree.Element) -> list[Variant]:
     return [
-        (_code(variant.get(LANGUAGE) or variant.get("lang")), "".join(segment.itertext()))
+        (_code(variant.get(LANGUAGE) or variant.get("lang")), _text(segment))
         for variant in unit.findall("./tuv")
         for segment in variant.findall("./seg")
     ]
+
+
+def _text(segment: ElementTree.Element) -> str:
+    """What is said in a segment: without inline code, with what is marked (<hi>)."""
+    for element in list(segment.iter()):
+        if element.tag in INLINE:
+            after = element.tail
+            element.clear()
+            element.tail = after
+    return "".join(segment.itertext())
 
 
 def _code(lang: str | None) -> str:
