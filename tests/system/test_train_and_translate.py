@@ -76,6 +76,23 @@ def test_files_of_texts_as_people_have_them(folder):
     assert len(run("translate", folder / "a", "a b c", "--nbest", "7").stdout.splitlines()) == 7
 
 
+def test_a_line_with_a_nul_has_its_output_and_a_file_that_is_no_text_is_refused(folder):
+    texts = "\0a b\nc\nd \0\n"
+    (folder / "nul").write_text(texts)
+    for words, given in ((("--input", folder / "nul"), None), (("-",), texts)):
+        ran = run("translate", folder / "a", *words, input=given)
+        assert ran.returncode == 0, ran.stderr
+        assert len(ran.stdout.split("\n")) == 4
+    for data, says in (
+        ("\ufeffa b".encode("utf-32-be"), "is UTF-32, expected UTF-8: iconv"),
+        (b"PK\x03\x04\x14\0a b\n", "is a binary file, expected text"),
+    ):
+        (folder / "other").write_bytes(data)
+        ran = run("translate", folder / "a", "--input", folder / "other")
+        assert (ran.returncode, ran.stdout) == (1, "")
+        assert f"other: {says}" in ran.stderr
+
+
 def test_runs_write_as_one(folder):
     pairs = folder / "pairs.tsv"
     assert run("train", pairs, "-o", folder / "b", "--model", "luong", *SMALL).returncode == 0

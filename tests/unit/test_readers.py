@@ -80,6 +80,7 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         (b"  \n\n", "is empty"),
         (b"\x00\x01\x02", "is a binary file"),
         ("a\tb\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
+        ("a\tb\n".encode("utf-32"), "is UTF-32, expected UTF-8: iconv -f UTF-32"),
         (b'[\n{"source": "a", "target": "b"}\n]\n', "is one JSON array, expected JSON Lines"),
         (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose two with --columns 1,2\)"),
         (b"m\t\xe4\n", r"target is not UTF-8 \(convert it with iconv\)"),

@@ -17,7 +17,7 @@ from typing import TextIO, cast
 from saccade.cli.words import Meter, check_place, say
 from saccade.data import Watch, unwatched
 from saccade.data.captions import PICTURES, UNREAD, Album, pictures_in
-from saccade.data.readers import check_text
+from saccade.data.readers import check_coding
 from saccade.errors import UsageError
 from saccade.search import AT_ONCE, Options, Translator, occlude
 from saccade.see import Prediction
@@ -30,6 +30,7 @@ OCCLUDED = (".html", ".json", ".csv")  # files that tell what is left of a word 
 INSIDE = (".html", ".json")  # files that can hold what a model sees in itself
 BEAM = 5  # hypotheses, if nobody says how many
 CHUNK = 1024  # texts read, translated and written at a time
+BINARY = (b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"%PDF-", b"PK\x03\x04")  # begins no text
 
 
 def search_options(
@@ -293,11 +294,16 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
 
 
 def _raw_lines(file: Path) -> Iterator[bytes]:
-    """As they come, unzipped, without the mark that some editors put at the beginning."""
+    """As they come, unzipped, without the mark that some editors put at the beginning.
+
+    A NUL, even in the first line, is a sign like any other: each line has its output.
+    """
     raw = cast(BufferedReader, sys.stdin.buffer) if str(file) == "-" else file.open("rb")
     try:
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-        check_text(stream, file)
+        check_coding(stream, file)
+        if stream.peek(max(map(len, BINARY))).startswith(BINARY):
+            raise ValueError(f"{file}: is a binary file, expected text in UTF-8")
         for number, line in enumerate(stream):
             yield line if number else line.removeprefix(b"\xef\xbb\xbf")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

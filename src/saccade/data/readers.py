@@ -24,6 +24,12 @@ from saccade.data.pairs import Corpus, Pair, Skipped
 MOST_CHARACTERS = 20_000  # of one side of a pair
 PEEKED = 8192  # bytes of the first line, in which a NUL is looked for
 SIGNATURE = 13  # bytes: those of GIF are the most
+MARKS = {  # at the beginning of what is not UTF-8; the longer first, as UTF-16 begins one of UTF-32
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 MOST_LINES = 100  # of one record of a CSV file
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
 TITLES = {  # what people call their columns; names of languages besides
@@ -119,7 +125,7 @@ def _lines(path: Path) -> Iterator[str]:
             zipped = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
-            check_text(file, path)
+            _check_text(file, path)
             for number, line in enumerate(file):
                 if not number:
                     line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
@@ -134,15 +140,21 @@ def _lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: {error.strerror}") from None
 
 
-def check_text(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
+def _check_text(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
     """No text has a NUL in its first line, and no picture lacks one in its signature and size; one further down is no
     more than a bad line.
     """
+    check_coding(file, path)
     head = file.peek(PEEKED)[:PEEKED]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{path}: is UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8")
     if b"\0" in head[:SIGNATURE] or b"\0" in head.partition(b"\n")[0]:
         raise ValueError(f"{path}: is a binary file, expected text in UTF-8")
+
+
+def check_coding(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
+    """A file that says itself that it is not UTF-8 is not read as if it were."""
+    head = file.peek(PEEKED)
+    if coding := next((MARKS[mark] for mark in MARKS if head.startswith(mark)), None):
+        raise ValueError(f"{path}: is {coding}, expected UTF-8: iconv -f {coding} -t UTF-8")
 
 
 def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target")) -> str | None:
