@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from io import BufferedReader
@@ -74,7 +74,8 @@ def translate_command(
         say("--coverage-penalty: is about writing from the start, so what both ways agree on is not sought")
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
-    written = _write(translator, _chunks(texts, file), output, options, prefix, force, views)
+    pictures = {text for text in texts if _is_picture(text)}  # of arguments alone: a line of a file is text
+    written = _write(translator, _chunks(texts, file), output, options, prefix, force, views, pictures)
     if piped and not written:
         raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
 
@@ -145,8 +146,9 @@ def _write(
     prefix: str,
     force: str | None,
     views: "Views",
+    pictures: Collection[str] = (),
 ) -> int:
-    """One output for each source, in order; returns how many there were."""
+    """One output for each source, in order, empty for `pictures` given to a model of text; returns how many."""
     for name, text in (("--prefix", prefix), ("--force", force or "")):
         translator.check_writable(name, text)
     look = views.look or force is not None
@@ -154,15 +156,15 @@ def _write(
     number = broken = 0
     with _written(output) as out:
         for chunk in chunks:
-            pictures = set() if translator.reads_pictures else {i for i, text in enumerate(chunk) if _is_picture(text)}
-            texts = ["" if i in pictures else text for i, text in enumerate(chunk)]
+            texts = ["" if text in pictures else text for text in chunk]
             if force is not None and texts[0]:
                 found = translator.score_all([(texts[0], force)], views.inside)
             else:
                 found = translator.translate(texts, options, look, prefix, views.inside, others=views.each)
-            for i in pictures:
-                wrong = f"{printable(chunk[i])}: is a picture, but the model reads text"
-                found[i] = replace(found[i], source=chunk[i], wrong=wrong)
+            for i, text in enumerate(chunk):
+                if text in pictures:
+                    wrong = f"{printable(text)}: is a picture, but the model reads text"
+                    found[i] = replace(found[i], source=text, wrong=wrong)
             if views.occlude:
                 found = [occlude(translator, p.source, p) if p.text else p for p in found]
             for prediction in found:
