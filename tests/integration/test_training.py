@@ -18,7 +18,7 @@ from saccade.search import beam_search
 from saccade.train import Plan, Run, Stopped
 from saccade.train import train as train_examples
 from saccade.train.plan import Speed
-from saccade.train.run import load_tensors
+from saccade.train.run import load_tensors, save_tensors
 
 PAIRS = TASKS["reverse"].pairs("train", size=300)
 DEV = TASKS["reverse"].pairs("dev", size=40)
@@ -131,6 +131,59 @@ def test_a_torn_checkpoint_is_passed_over(tmp_path, straight):
     with pytest.warns(UserWarning, match=f"{newest.name}.*torn, so the run goes on from the checkpoint before it"):
         train(Run.open(tmp_path / "again"), PAIRS, DEV)
     assert_same_bits(straight, tmp_path / "again")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_where_every_checkpoint_is_torn_the_run_begins_again_and_keeps_better_weights(tmp_path, straight, told):
+    run = start(tmp_path / "again", train={**SETTINGS["train"], "patience": 2})  # also what it waits for begins again
+    interrupt(run, [20])
+    if not told:  # as older files were
+        tensors, _ = load_tensors(run.path / "model.safetensors")
+        save_tensors(run.path / "model.safetensors", tensors, {"step": 18})
+    best = (run.path / "model.safetensors").read_bytes()
+    for path in run.checkpoints():
+        path.write_bytes(path.read_bytes()[:-100])
+    (run.path / "checkpoints" / "mine.safetensors").write_bytes(b"no checkpoint")
+    with pytest.warns(
+        UserWarning, match=r"set aside as 0000000\d\d.torn, so the run begins again at its first step"
+    ) as said:
+        interrupt(run, [7])
+    assert len(said) == 2
+    assert run.facts()["steps"] == 6
+    interrupt(run, [13] if told else [])
+    assert (run.path / "model.safetensors").read_bytes() == best
+    train(Run.open(run.path))
+    assert_same_bits(straight, run.path)
+    assert sorted(p.name for p in (run.path / "checkpoints").iterdir()) == [
+        "000000012.torn", "000000018.safetensors", "000000018.torn", "000000024.safetensors", "mine.safetensors",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["a weight of another size", "a fact that is missing"])
+def test_a_checkpoint_that_does_not_fit_is_as_good_as_torn(tmp_path, straight, what):
+    run = start(tmp_path / "again")
+    interrupt(run, [7])
+    (path,) = run.checkpoints()
+    tensors, facts = load_tensors(path)
+    if what == "a weight of another size":
+        name = max(name for name in tensors if name.startswith("model."))  # those before it do fit
+        tensors[name] = tensors[name][..., :-1]
+    else:
+        del facts["stale"]
+    save_tensors(path, tensors, facts)
+    with pytest.warns(UserWarning, match="does not fit config.toml.*so the run begins again at its first step"):
+        train(Run.open(run.path))
+    assert_same_bits(straight, run.path)
+
+
+def test_weights_that_do_not_fit_are_not_kept(tmp_path, straight):
+    """Whoever changes a size by hand gets a run that begins again, and that can be read in the end."""
+    text = (straight / "config.toml").read_text()
+    (straight / "config.toml").write_text(text.replace("width = 16", "width = 8"))
+    (straight / "plan.json").unlink()
+    with pytest.warns(UserWarning, match="does not fit"):
+        train(Run.open(straight))
+    assert Run.open(straight).model() is not None
 
 
 def test_a_finished_run_is_left_as_it_is(straight):

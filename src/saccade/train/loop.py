@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ class Learner:
         self.average = copy.deepcopy(self.model)
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
         self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
+        self.kept = self._kept()
         self.todo: Iterator[NDArray[np.int64]] = iter(())
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
@@ -126,7 +128,9 @@ class Learner:
         self.stale += 1
         if (score, -dev_loss) > self.best:
             self.best, self.stale = (score, -dev_loss), 0
-            save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), {"step": self.step})
+            if self.best > self.kept:
+                facts = {"step": self.step, "best": self.best}
+                save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), facts)
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
             self._end_here()
         figures = {"loss": loss, "dev_loss": dev_loss, "score": score, "learning_rate": rate}
@@ -195,27 +199,60 @@ class Learner:
             old.unlink()
 
     def _resume(self) -> None:
-        """Goes on from the newest checkpoint that can be read; without one, from the start."""
+        """Goes on from the newest checkpoint that can be read; without one, from the start.
+
+        Others are set aside: they would count as newer than those that are still to come.
+        """
+        torn, goes = [], "begins again at its first step"
         for path in reversed(self.run.checkpoints()):
             try:
-                tensors, facts = load_tensors(path)
+                self._load(path)
             except ValueError as error:
-                warnings.warn(f"{error}: torn, so the run goes on from the checkpoint before it", stacklevel=2)
+                aside = path.rename(path.with_suffix(".torn"))
+                torn.append(f"{error}: set aside as {aside.name}")
                 continue
-            self.model.load_state_dict(_under("model.", tensors))
-            self.average.load_state_dict(_under("average.", tensors))
-            state: dict[int, dict[str, Tensor]] = {}
-            for name, tensor in _under("optimiser.", tensors).items():
-                index, _, key = name.partition(".")
-                state.setdefault(int(index), {})[key] = tensor
-            groups = self.optimiser.state_dict()["param_groups"]
-            self.optimiser.load_state_dict({"state": state, "param_groups": groups})
-            torch.set_rng_state(tensors["chance"])
-            self.step, self.epoch, self.place, self.stale = (facts[k] for k in ("step", "epoch", "place", "stale"))
-            self.best = tuple(facts["best"])
-            self.todo = itertools.islice(iter(self._epoch(self.epoch)), self.place, None)
+            goes = "goes on from the checkpoint before it"
             break
+        for what in torn:
+            warnings.warn(f"{what}, so the run {goes}", stacklevel=2)
         self.run.forget_after(self.step)
+
+    def _load(self, path: Path) -> None:
+        """Takes over a checkpoint or, if it does not fit, nothing of it."""
+        tensors, facts = load_tensors(path)
+        model, average, now = _under("model.", tensors), _under("average.", tensors), self.model.state_dict()
+        whole = "chance" in tensors and {"step", "epoch", "place", "best", "stale"} <= set(facts)
+        if not (whole and _alike(model, now) and _alike(average, now)):
+            raise ValueError(f"{path}: does not fit config.toml: other sizes or other names")
+        self.model.load_state_dict(model)
+        self.average.load_state_dict(average)
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _under("optimiser.", tensors).items():
+            index, _, key = name.partition(".")
+            state.setdefault(int(index), {})[key] = tensor
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+        torch.set_rng_state(tensors["chance"])
+        self.step, self.epoch, self.place, self.stale = (facts[k] for k in ("step", "epoch", "place", "stale"))
+        self.best = tuple(facts["best"])
+        self.todo = itertools.islice(iter(self._epoch(self.epoch)), self.place, None)
+
+    def _kept(self) -> tuple[float, float]:
+        """How good the weights in model.safetensors are, as `best` has it.
+
+        A run that had to go back keeps them until it has better ones; what it follows besides starts anew, so that it
+        comes to the same end.
+        """
+        none = (-math.inf, -math.inf)
+        try:
+            tensors, facts = load_tensors(self.run.path / "model.safetensors")
+        except ValueError:
+            return none
+        if not _alike(tensors, self.model.state_dict()):
+            return none
+        noted = {n["step"]: (n["score"], -n["dev_loss"]) for n in self.run.notes()}  # older files tell only the step
+        score, loss = facts.get("best") or noted.get(facts.get("step"), none)
+        return score, loss
 
     def _plan(self, began: float | None) -> Plan:
         path = self.run.path / "plan.json"
@@ -392,3 +429,8 @@ def _update(
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+
+def _alike(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    """Whether names and sizes are the same."""
+    return {name: t.shape for name, t in one.items()} == {name: t.shape for name, t in other.items()}

@@ -211,8 +211,8 @@ class Run:
         return plan.exists() and bool(done) and int(done[-1].stem) >= Plan.load(plan).last
 
     def checkpoints(self) -> list[Path]:
-        """From the oldest to the newest."""
-        return sorted((self.path / "checkpoints").glob("*.safetensors"))
+        """From the oldest to the newest; each is named by its step."""
+        return sorted(p for p in (self.path / "checkpoints").glob("*.safetensors") if p.stem.isdecimal())
 
 
 def load(path: Path | str, *others: Path | str) -> Translator:
