@@ -114,6 +114,20 @@ def test_a_finished_run_has_nothing_to_resume(folder):
     assert (folder / "a" / "model.safetensors").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("change", "says"), [("train.steps=50", "pairs.tsv: no such file"), ("train.steps=-1", "settings: train.steps: ")]
+)
+def test_a_change_on_resume_that_fails_leaves_the_run_as_it_was(folder, change, says):
+    kept = {p: p.read_bytes() for p in (folder / "a").rglob("*") if p.is_file()}
+    moved = (folder / "pairs.tsv").rename(folder / "elsewhere.tsv")
+    ran = run("train", "--resume", folder / "a", "--set", change)
+    moved.rename(folder / "pairs.tsv")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("error: ")
+    assert says in ran.stderr
+    assert {p: p.read_bytes() for p in (folder / "a").rglob("*") if p.is_file()} == kept
+
+
 def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
     limited = ["--set", "model.score=location", "--set", "model.max_length=30"]
     assert run("train", folder / "pairs.tsv", "-o", folder / "l", *SMALL, *limited).returncode == 0

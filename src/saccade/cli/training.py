@@ -37,11 +37,13 @@ REPORTED = 1000  # dev sources, at most, on which the final score is measured
 def train_command(
     asked: Asked, output: Path | None, preset: str, init: Path | None, resume: Path | None, force: bool, began: float
 ) -> None:
+    changes: dict[str, Any] = {}
     if resume is not None:
         if output or init or force or preset != "auto":
             raise UsageError("--resume goes on with a run where it is: leave out -o, --init, --preset and --force")
-        run = _reopened(resume, asked)
-        if run.finished():
+        run, changes = Run.open(resume), _changes(asked)
+        run.changed(changes)  # a mistake in them is told before anything long is read
+        if not changes and run.finished():
             say(f"{run.path}: is finished; there is nothing to resume")
             return
         material = load_material(run.config.data.model_dump(), say, Meter("pictures"))
@@ -52,7 +54,7 @@ def train_command(
             raise UsageError("-o RUN: where should the run go?")
         meter = Meter("pictures")
         run, material = start(output, asked, preset=preset, init=init, force=force, say=say, watch=meter)
-    train_only(run, material, began)
+    train_only(run, material, began, changes)
     _report(run, material)
 
 
@@ -116,27 +118,24 @@ def _set(chosen: Asked, setting: str) -> None:
         chosen[section] = parsed
 
 
-def _reopened(path: Path, asked: Asked) -> Run:
-    """A run to go on with, under a new plan if its length or learning rate is to change."""
-    run = Run.open(path)
-    changes = dict(asked.get("train", {}))
+def _changes(asked: Asked) -> dict[str, Any]:
+    """What a resumed run is to do otherwise: only its length and learning rate can change."""
     others = [f"{s}.{k}" for s, part in asked.items() for k in (part if isinstance(part, dict) else [s])]
     others = [key for key in others if key.removeprefix("train.") not in CHANGEABLE or not key.startswith("train.")]
     if others:
         raise UsageError(f"--resume: {others[0]} cannot change; only {', '.join(CHANGEABLE)} can")
-    if not changes:
-        return run
-    again = run.replan(changes)
-    say(f"{path}: a new plan from here, with {', '.join(f'{k}={v}' for k, v in changes.items())}")
-    return again
+    return dict(asked.get("train", {}))
 
 
-def train_only(run: Run, material: Material, began: float) -> None:
-    """Trains it, with a table before and a bar on the way."""
+def train_only(run: Run, material: Material, began: float, changes: dict[str, Any] | None = None) -> None:
+    """Trains it, with a table before and a bar on the way; with `changes`, under a new plan from where it is."""
     known = len(material.skipped.skipped)
     examples = material.examples(run.source, run.target)
     for line in Corpus(skipped=material.skipped.skipped[known:]).report():
         say(line)
+    if changes:  # not before everything was read: what fails leaves the plan as it was
+        run = run.replan(changes)
+        say(f"{run.path}: a new plan from here, with {', '.join(f'{k}={v}' for k, v in changes.items())}")
     with _stoppable() as asked_to_stop, _progress(run, material.dev) as bar:
 
         def ready(learner: Learner) -> None:

@@ -107,15 +107,19 @@ class Run:
             self._fill(model, "first.safetensors")
         return model
 
-    def replan(self, changes: dict[str, Any]) -> "Run":
-        """The same run with another learning rate or length: from where it is, a new plan will be made."""
+    def changed(self, changes: dict[str, Any]) -> "Run":
+        """The same run with another learning rate or length; nothing is written."""
         train = {
             k: v
             for k, v in self.config.train.model_dump().items()
             if k not in LENGTHS or not set(LENGTHS) & set(changes)
         }
         config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}}, "settings")
-        run = replace(self, config=config)
+        return replace(self, config=config)
+
+    def replan(self, changes: dict[str, Any]) -> "Run":
+        """The same run with another learning rate or length: from where it is, a new plan will be made."""
+        run = self.changed(changes)
         run._save_config()
         (self.path / "plan.json").unlink(missing_ok=True)
         return run
