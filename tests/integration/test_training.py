@@ -283,6 +283,30 @@ def test_what_was_measured_after_the_last_checkpoint_is_measured_again(tmp_path,
     assert [n["step"] for n in run.notes()] == [6, 12, 18, 24]
 
 
+@pytest.mark.parametrize("end", [b'\n{"step": 12, "dev_l', b"", b"\n\xff\x00\n"])
+def test_a_torn_line_does_not_swallow_the_next_measurement(tmp_path, end):
+    run = start(tmp_path / "again")
+    interrupt(run, [7])
+    metrics = run.path / "metrics.jsonl"
+    metrics.write_bytes(metrics.read_bytes().rstrip() + end)
+    train(Run.open(run.path))
+    assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [6, 12, 18, 24]
+
+
+def test_lines_that_are_no_measurements_are_left_out(straight):
+    run = Run.open(straight)
+    facts = run.facts()
+    with (straight / "metrics.jsonl").open("ab") as file:
+        for line in (
+            b'{"step": 30, "dev_loss": 0.1, "score": null}',
+            b'{"step": "30", "dev_loss": 0, "score": 99}',
+            b"\xff",
+        ):
+            file.write(line + b"\n")
+    assert [n["step"] for n in run.notes()] == [6, 12, 18, 24]
+    assert run.facts() == facts
+
+
 def test_another_length_starts_a_new_plan_from_where_it_is(straight):
     run = Run.open(straight)
     longer = run.replan({"steps": 12})

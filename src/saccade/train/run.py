@@ -34,6 +34,7 @@ from saccade.search import MOST_TOKENS, Translator
 from saccade.train.plan import Plan
 
 FORMAT = 1  # of the folder: older ones are read, newer ones refused
+FIGURES = ("step", "dev_loss", "score")  # that every line of metrics.jsonl has
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +161,24 @@ class Run:
             file.write(json.dumps(figures) + "\n")
 
     def notes(self) -> list[dict[str, Any]]:
-        """What was measured on the way, line by line; a torn last line is left out."""
+        """What was measured on the way, line by line; one that is torn or lacks a figure is left out."""
         path, found = self.path / "metrics.jsonl", []
-        for line in path.read_text().splitlines() if path.exists() else []:
+        for line in path.read_text("utf-8", "replace").splitlines() if path.exists() else []:
             try:
                 note = json.loads(line)
-            except json.JSONDecodeError:
+            except ValueError:
                 continue
-            if isinstance(note, dict) and {"step", "dev_loss", "score"} <= set(note):
+            if isinstance(note, dict) and all(isinstance(note.get(k), int | float) for k in FIGURES):
                 found.append(note)
         return found
 
     def forget_after(self, step: int) -> None:
-        """Leaves out what was measured after this step: it will be measured again."""
-        notes = self.notes()
-        if any(note["step"] > step for note in notes):
-            beside = self.path / "metrics.part"
-            beside.write_text("".join(json.dumps(n) + "\n" for n in notes if n["step"] <= step))
-            beside.replace(self.path / "metrics.jsonl")
+        """Leaves out what was measured after this step, and will be again, and torn lines: they swallow the next."""
+        path, beside = self.path / "metrics.jsonl", self.path / "metrics.part"
+        kept = "".join(json.dumps(n) + "\n" for n in self.notes() if n["step"] <= step)
+        if path.exists() and path.read_bytes() != kept.encode():
+            beside.write_text(kept)
+            beside.replace(path)
 
     def facts(self) -> dict[str, Any]:
         """What the run is, what it learned from, how good it is."""
