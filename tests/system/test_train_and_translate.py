@@ -214,6 +214,8 @@ def test_views_of_a_translation(folder):
     assert "\x1b" not in ran.stdout
     assert (folder / "glance.svg").read_text().startswith("<?xml")
     assert f"saved: {folder / 'glance.svg'}" in ran.stderr
+    ran = run("translate", folder / "a", "a b c", "", " ", "--alignments")
+    assert ran.stdout == f"{first}\n\n\n"  # nothing for nothing
     ran = run("translate", folder / "a", "a b", "c d", "--nbest", "3", "-o", folder / "out.tsv")
     assert ran.stdout == ""
     rows = [line.split("\t") for line in (folder / "out.tsv").read_text().splitlines()]

@@ -251,10 +251,9 @@ class Views:
                 score = "" if other.wrong else f"{other.score:.4f}"
                 print(f"{name or number}\t{score}\t{_line(other.text)}", file=out)
                 self._draw(other, out)
-        elif self.alignments:
-            print(f"{before}{_line(prediction.text)}\t{prediction.pharaoh()}", file=out)
         else:
-            print(f"{before}{_line(prediction.text)}", file=out)
+            links = f"\t{prediction.pharaoh()}" if self.alignments and prediction.text else ""  # an empty line is empty
+            print(f"{before}{_line(prediction.text)}{links}", file=out)
         if nbest == 1:
             self._draw(prediction, out)
         if prediction.occluded and not self.json and (self.save is None or self.save.suffix.lower() not in OCCLUDED):
