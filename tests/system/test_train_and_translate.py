@@ -281,11 +281,41 @@ def test_a_run_lends_its_weights_and_goes_on_under_a_new_plan(folder):
     assert json.loads(run("info", folder / "tuned", "--json").stdout)["steps"] == 10
     ran = run("train", more, "-o", folder / "tuned", "--force", *SMALL)
     assert ran.returncode == 0, ran.stderr
-    (folder / "precious").mkdir()
-    (folder / "precious" / "config.toml").write_text("# somebody else's")
-    ran = run("train", more, "-o", folder / "precious", "--force", *SMALL)
-    assert "is no run of saccade, so --force will not remove it" in ran.stderr
-    assert (folder / "precious").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("config.toml", "# somebody else's", "source.json: not a tokeniser"),
+        ("config.toml", "format = 2", "a run of format 2, newer than this saccade knows (1)), so --force will not remove"),
+        ("thesis.txt", "", "precious: is no run of saccade, so --force will not remove it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_as_a_run_is_not_removed_and_the_reason_told(folder, tmp_path, name, text, says):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / name).write_text(text)
+    ran = run("train", folder / "pairs.tsv", "-o", precious, "--force", *SMALL)
+    assert ran.returncode == 1
+    assert says in ran.stderr
+    assert (precious / name).read_text() == text
+
+
+def test_a_run_is_replaced_also_from_inside_and_beside_what_a_killed_one_left(folder):
+    again = folder / "again"
+    words = ["train", folder / "pairs.tsv", "--force", "--model", "luong", *SMALL]
+    assert run(*words, "-o", again).returncode == 0
+    (folder / "again.old").mkdir()
+    (folder / "again.old" / "config.toml").write_text("of a run that somebody may still want")
+    (again / "mine.txt").write_text("of the old run")
+    ran = run(*words, "-o", ".", cwd=again)
+    assert ran.returncode == 0, ran.stderr
+    assert f"{again}.old: is left as it is" in ran.stderr
+    assert f"next: saccade translate {again} TEXT" in ran.stderr
+    assert (again / "model.safetensors").exists()
+    assert not (again / "mine.txt").exists()
+    assert sorted(p.name for p in folder.glob("again*")) == ["again", "again.old"]
+    assert (folder / "again.old" / "config.toml").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

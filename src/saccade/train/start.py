@@ -1,5 +1,7 @@
 """From what was asked for to a run that is ready to train: every choice that was left open is made here, and said."""
 
+import itertools
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from saccade.config import RunConfig
 from saccade.config.presets import FEW, HURRIED, Amount, automatic, groups
@@ -68,8 +71,9 @@ def start(
     if output.exists():
         try:
             Run.open(output)
-        except ValueError:
-            raise ValueError(f"{output}: is no run of saccade, so --force will not remove it") from None
+        except ValueError as error:
+            why = f"cannot be read ({error})" if (output / "config.toml").exists() else "is no run of saccade"
+            raise ValueError(f"{output}: {why}, so --force will not remove it") from None
     if init is not None and preset != "auto":
         raise ValueError("--preset: the run given by --init lends its size")
     material = load(asked["data"], say, watch)
@@ -95,19 +99,30 @@ def start(
         _check_lengths(config, source, target, [*pairs, *material.dev], say)
     for line in _idle(asked, config):
         say(line)
-    growth = asked["data"].get("growth") or _growth(source, target, pairs, say)
+    own = asked["data"].get("growth")
+    growth = _growth(source, target, pairs, say) if own is None else own
     build(
         config.model, source_size(config, source), len(target), config.shared
     )  # what cannot be built leaves no folder behind
     data = config.data.model_copy(update={"content": material.content, "growth": growth})
-    return _replace(output, config.model_copy(update={"data": data}), source, target, first), material
+    return _replace(output, say, config.model_copy(update={"data": data}), source, target, first), material
 
 
-def _replace(output: Path, config: RunConfig, source: Tokeniser | Frame, target: Tokeniser, first: Any) -> Run:
+def _replace(
+    output: Path,
+    say: Callable[[str], None],
+    config: RunConfig,
+    source: Tokeniser | Frame,
+    target: Tokeniser,
+    first: dict[str, Tensor] | None,
+) -> Run:
     """A new run; one that stood there is gone only when the new one is whole."""
     if not output.exists():
         return Run.create(output, config, source, target, first)
-    old = output.with_name(f"{output.name}.old")
+    output, here = output.resolve(), Path.cwd()  # "." has no name that another could stand beside
+    names = (output.with_name(f"{output.name}.old{n or ''}") for n in itertools.count())
+    while (old := next(names)).exists():
+        say(f"{old}: is left as it is, perhaps from a --force that was killed")
     output.rename(old)
     try:
         run = Run.create(output, config, source, target, first)
@@ -116,6 +131,8 @@ def _replace(output: Path, config: RunConfig, source: Tokeniser | Frame, target:
         old.rename(output)
         raise
     shutil.rmtree(old)
+    if here.is_relative_to(output):
+        os.chdir(output)  # whoever works inside is not left in a folder that is gone
     return run
 
 
