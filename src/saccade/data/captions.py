@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from saccade.data.pairs import Pair, Skipped
-from saccade.data.readers import SOURCE_KEYS, TARGET_KEYS, problem, stream_records, stream_rows
+from saccade.data.readers import problem, stream_records, stream_rows
+from saccade.data.records import SOURCE_KEYS, TARGET_KEYS
 
 TABLES = (
     *("captions.tsv", "captions.csv", "captions.jsonl", "captions.txt"),

@@ -12,7 +12,8 @@ from saccade.data.captions import Album
 from saccade.data.examples import Examples, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
-from saccade.data.readers import Languages, stream_pairs
+from saccade.data.readers import stream_pairs
+from saccade.data.records import Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
 
