@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from services import started
 
+from saccade.cli.demo import DEMOS, demo_command
+from saccade.train import start
+from saccade.train.start import merge
+
 COMMAND = [sys.executable, "-m", "saccade"]
 DRAWN = Path(__file__).parents[2] / "docs" / "page.png"
 
@@ -36,6 +40,30 @@ def test_the_demo_reads_dates_of_days_it_never_saw(shown):
         check=False,
     )
     assert json.loads(ran.stdout)["exact"] >= 99  # 99.4 to 99.6 where it was tried
+
+
+class BeforeTrainingError(Exception):
+    pass
+
+
+def test_only_an_earlier_demo_is_replaced(tmp_path, monkeypatch, capsys):
+    """Not somebody's own run of the same task, which may have taken hours."""
+
+    def train_only(*_):
+        raise BeforeTrainingError
+
+    monkeypatch.setitem(demo_command.__globals__, "train_only", train_only)  # `saccade.cli.demo` is the command
+    for said in ("", "demo: the run of an earlier demo is replaced"):
+        with pytest.raises(BeforeTrainingError):
+            demo_command("dates", tmp_path / "demo", False, 0.0)
+        assert said in capsys.readouterr().err
+    wider = merge(DEMOS["dates"].settings, {"model": {"width": 256}})
+    for name, settings in (("longer", {"train": {"minutes": 60.0}}), ("wider", wider)):
+        run, _ = start(tmp_path / name, {"data": {"train": ["dates"]}, **settings}, say=lambda _: None)
+        config = (run.path / "config.toml").read_bytes()
+        with pytest.raises(ValueError, match=f"{name}: is a run of something else than this demo; choose another"):
+            demo_command("dates", run.path, False, 0.0)
+        assert (run.path / "config.toml").read_bytes() == config
 
 
 def test_its_service_page_as_the_readme_shows_it(shown, tmp_path):

@@ -72,12 +72,14 @@ def demo_command(task: str, output: Path, colour: bool, began: float) -> None:
     if task not in DEMOS:
         raise unknown("demo", task, DEMOS)
     demo = DEMOS[task]
-    if output.exists() and Run.open(output).config.data.train != [task]:
-        raise ValueError(f"{output}: is a run of something else; choose another folder with -o")
+    asked = {"data": {"train": [task]}, **demo.settings}
+    if output.exists():
+        found = Run.open(output).config.settings()
+        if not all(part.items() <= found[section].items() for section, part in asked.items()):
+            raise ValueError(f"{output}: is a run of something else than this demo; choose another folder with -o")
     say(demo.says)
     if output.exists():
         say(f"{output}: the run of an earlier demo is replaced")
-    asked = {"data": {"train": [task]}, **demo.settings}
     run, material = start(output, asked, force=True, say=lambda _: None, watch=Meter("pictures"))
     train_only(run, material, began)
     translator = load(output)
