@@ -142,7 +142,6 @@ class Translator:
         `steer` (t, n, …) makes them look at place n, or these places, alone for word t: what would they rather write
         there then?
         """
-        self.check_writable("target", target)
         if not self.reads_pictures and not source.strip():
             raise ValueError("source: is empty, so there is nothing to score a target by")
         found = self.score_all([(source, target)], inside, steer)[0]
