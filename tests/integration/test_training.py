@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -382,6 +383,44 @@ def test_a_full_disk_loses_nothing(tmp_path, straight, monkeypatch):
         train(longer)
     assert (straight / "model.safetensors").read_bytes() == before["model.safetensors"]
     assert not list(straight.rglob("*.part"))
+
+
+@pytest.mark.parametrize("name", ["checkpoints/000000012.safetensors", "model.safetensors", "metrics.jsonl"])
+def test_a_run_goes_on_once_there_is_room_again_and_says_how(tmp_path, straight, name):
+    run = start(tmp_path / "full")
+    path, aside = run.path / name, tmp_path / "aside"
+
+    def block(progress):
+        if progress.step == 7:
+            if path.exists():
+                path.rename(aside)
+            path.mkdir()  # where no file can be written, like on a full disk
+
+    with pytest.raises(ValueError) as error:
+        train(run, PAIRS, DEV, block)
+    said = str(error.value)
+    assert said.startswith(f"{path}: cannot be written (")
+    assert said.endswith(f"what was written before is as it was; go on with: saccade train --resume {run.path}")
+    assert not list(run.path.rglob("*.part"))
+    path.rmdir()
+    if aside.exists():
+        aside.rename(path)
+    train(Run.open(run.path))
+    assert_same_bits(straight, run.path)
+    assert [n["step"] for n in run.notes()] == [6, 12, 18, 24]
+
+
+@pytest.mark.parametrize(("limit", "name"), [(100, "source.json"), (1_000, "first.safetensors")])
+def test_a_new_run_that_cannot_be_written_leaves_no_folder(tmp_path, limit, name):
+    config, symbols = RunConfig.read(SETTINGS), Tokeniser.train(["a b"], "symbols")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))  # bytes of a file: a disk that is nearly full
+    try:
+        with pytest.raises(ValueError, match=f"{name}: cannot be written .*File too large"):
+            Run.create(tmp_path / "full", config, symbols, symbols, {"weights": torch.zeros(1_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not (tmp_path / "full").exists()
 
 
 def test_a_cut_changes_no_learning_rate_before_it():

@@ -95,7 +95,7 @@ class Tokeniser:
             raise ValueError(f"{path}: not a tokeniser ({error})") from None
 
     def save(self, path: Path) -> None:
-        self._inner.save(str(path))
+        path.write_text(self._inner.to_str(pretty=True), encoding="utf-8")  # its own way of saving raises no OSError
 
     def fingerprint(self) -> str:
         """Two tokenisers with the same one read every text alike."""

@@ -22,6 +22,7 @@ from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import ailments, plain, text_scores, too_short
 from saccade.model import Model
 from saccade.search import Options, Translator
+from saccade.train.files import UnwrittenError
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
@@ -67,13 +68,16 @@ def train(
     `stop` is asked after every step; `began` is when the budget in minutes began, as time.perf_counter has it; `ready`
     hears of the plan before the first step.
     """
-    learner = Learner(run, examples, dev, began)
-    ready(learner)
-    while not learner.finished():
-        say(learner.advance())
-        if stop() and not learner.finished():
-            learner.save()
-            raise Stopped
+    try:
+        learner = Learner(run, examples, dev, began)
+        ready(learner)
+        while not learner.finished():
+            say(learner.advance())
+            if stop() and not learner.finished():
+                learner.save()
+                raise Stopped
+    except UnwrittenError as error:
+        raise ValueError(f"{error}; go on with: saccade train --resume {run.path}") from None
 
 
 class Learner:

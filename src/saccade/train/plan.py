@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from saccade.config import TrainConfig
+from saccade.train.files import written
 
 VERSION = 1
 DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
@@ -119,9 +120,8 @@ class Plan:
         return replace(self, end=step)
 
     def save(self, path: Path) -> None:
-        beside = path.with_suffix(".part")
-        beside.write_text(json.dumps(asdict(self), indent=2) + "\n")
-        beside.replace(path)
+        with written(path) as beside:
+            beside.write_text(json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Plan":

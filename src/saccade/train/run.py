@@ -31,6 +31,7 @@ from saccade.config.train import LENGTHS
 from saccade.data import Frame, Tokeniser
 from saccade.model import Model, build
 from saccade.search import MOST_TOKENS, Translator
+from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
 FORMAT = 1  # of the folder: older ones are read, newer ones refused
@@ -63,21 +64,21 @@ class Run:
         (path / "checkpoints").mkdir()
         run = cls(path, config, source, target)
         try:
-            if isinstance(source, Tokeniser):
-                source.save(path / "source.json")
-            target.save(path / "target.json")
+            for name, side in (("source.json", source), ("target.json", target)):
+                if isinstance(side, Tokeniser):
+                    with written(path / name) as beside:
+                        side.save(beside)
             if first is not None:
                 save_tensors(path / "first.safetensors", first)
             run._save_config()  # last: a folder without it is no run
-        except OSError:
+        except UnwrittenError:
             shutil.rmtree(path, ignore_errors=True)
             raise
         return run
 
     def _save_config(self) -> None:
-        beside = self.path / "config.part"
-        beside.write_text(tomli_w.dumps(self.config.settings()))
-        beside.replace(self.path / "config.toml")
+        with written(self.path / "config.toml") as beside:
+            beside.write_text(tomli_w.dumps(self.config.settings()))
 
     @classmethod
     def open(cls, path: Path) -> "Run":
@@ -157,8 +158,12 @@ class Run:
 
     def note(self, **figures: Any) -> None:
         """A line in metrics.jsonl."""
-        with (self.path / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps(figures) + "\n")
+        path = self.path / "metrics.jsonl"
+        try:
+            with path.open("a") as file:
+                file.write(json.dumps(figures) + "\n")
+        except OSError as error:
+            raise UnwrittenError(path, error) from None
 
     def notes(self) -> list[dict[str, Any]]:
         """What was measured on the way, line by line; one that is torn or lacks a figure is left out."""
@@ -174,11 +179,11 @@ class Run:
 
     def forget_after(self, step: int) -> None:
         """Leaves out what was measured after this step, and will be again, and torn lines: they swallow the next."""
-        path, beside = self.path / "metrics.jsonl", self.path / "metrics.part"
+        path = self.path / "metrics.jsonl"
         kept = "".join(json.dumps(n) + "\n" for n in self.notes() if n["step"] <= step)
         if path.exists() and path.read_bytes() != kept.encode():
-            beside.write_text(kept)
-            beside.replace(path)
+            with written(path) as beside:
+                beside.write_text(kept)
 
     def facts(self) -> dict[str, Any]:
         """What the run is, what it learned from, how good it is."""
@@ -246,24 +251,18 @@ def load(path: Path | str, *others: Path | str) -> Translator:
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> None:
-    """Written beside and renamed: a reader sees the old file or the new one, never half of one."""
-    beside = path.with_suffix(".part")
     seen: set[int] = set()
     apart = {}
     for name, tensor in tensors.items():  # the format has no word for a tensor with two names
         apart[name] = tensor.detach().clone() if tensor.data_ptr() in seen else tensor.detach().contiguous()
         seen.add(tensor.data_ptr())
-    try:
+    with written(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # safetensors writes files that nobody else may read: a service could not
         save_file(apart, beside, {"facts": json.dumps(facts or {})})
         beside.chmod(mode)
         with beside.open("rb") as file:
             os.fsync(file.fileno())
-        beside.replace(path)
-    except (OSError, SafetensorError) as error:
-        beside.unlink(missing_ok=True)
-        raise ValueError(f"{path}: cannot be written ({error}); what was written before is as it was") from None
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
