@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -195,6 +196,18 @@ def test_a_mistake_gets_one_line(folder, words, says):
     assert len(ran.stderr.strip().splitlines()) == 1
     assert "Traceback" not in ran.stderr
     assert ran.stdout == ""
+    assert not (folder / "x").exists()
+
+
+def test_a_model_that_does_not_fit_into_memory_leaves_nothing_behind(folder):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))  # the same on every machine
+
+    wide = [*SMALL, "--set", "model.width=200000"]
+    ran = run("train", folder / "pairs.tsv", "-o", folder / "x", "--model", "bahdanau", *wide, preexec_fn=limit)
+    assert ran.returncode == 1
+    assert "\nerror: model: too large for this machine's memory (width=200000, layers=1)" in ran.stderr
+    assert "Traceback" not in ran.stderr
     assert not (folder / "x").exists()
 
 

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import saccade
 from saccade import Attention, Residual, TransformerBlock, attend
+from saccade.config import ModelConfig
+from saccade.model import build
 
 B, M, N, D = 2, 3, 5, 8
 Q, K, V = torch.randn(B, M, D), torch.randn(B, N, D), torch.randn(B, N, 4)
@@ -138,6 +140,25 @@ def test_blocks():
         TransformerBlock(D, memory_width=3)
     with pytest.raises(ValueError, match="unknown norm 'pst'; did you mean 'post'"):
         Residual(D, norm="pst")
+
+
+TOO_LARGE = {
+    "more than there is": lambda: torch.empty(2**60),
+    "more than can be counted": lambda: torch.empty(2**40, 2**40),
+    "a size that is none": lambda: torch.empty(2**70),
+    "outside torch": lambda: bytes(2**60),
+}
+
+
+@pytest.mark.parametrize("ask", TOO_LARGE.values(), ids=list(TOO_LARGE))
+def test_a_model_that_does_not_fit_into_memory(monkeypatch, ask):
+    config = ModelConfig(width=16)
+    monkeypatch.setitem(build.__globals__, "RecurrentEncoder", lambda *_: ask())
+    with pytest.raises(ValueError, match=r"model: too large for this machine's memory \(width=16, layers=1\); make"):
+        build(config, 9, 9)
+    monkeypatch.setitem(build.__globals__, "RecurrentEncoder", lambda *_: torch.zeros(2) @ torch.zeros(3))
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"):  # another mistake stays what it is
+        build(config, 9, 9)
 
 
 def test_unknown_names_of_the_package():

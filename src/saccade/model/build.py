@@ -19,6 +19,7 @@ from saccade.model.transformer import TransformerDecoder, TransformerEncoder
 from saccade.model.walking import WalkingDecoder
 
 DIAGONAL_WIDTH = 0.15  # of a source's length
+TOO_LARGE = ("allocate memory", "overflow")  # what torch says of a tensor that it cannot make
 
 
 class Model(nn.Module):
@@ -170,6 +171,18 @@ def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int
 
     If both sides share their symbols, they also share the vectors of these.
     """
+    try:
+        return _build(config, source, target_vocabulary, shared)
+    except (MemoryError, RuntimeError, TypeError) as error:  # torch has no finer ones for this
+        if not isinstance(error, MemoryError) and not any(words in str(error).lower() for words in TOO_LARGE):
+            raise
+        raise ValueError(
+            f"model: too large for this machine's memory (width={config.width}, layers={config.layers}); "
+            "make model.width or another of its sizes smaller"
+        ) from None
+
+
+def _build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int, shared: bool) -> Model:
     encoder: nn.Module
     if isinstance(source, ImageConfig):
         encoder = ImageEncoder(config, source)
