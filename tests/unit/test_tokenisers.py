@@ -131,3 +131,8 @@ def test_dates_are_read_in_many_languages_and_days_of_the_parts_are_apart():
     for source, target in sample:
         answers.setdefault(source, set()).add(target)
     assert all(len(a) == 1 for a in answers.values())  # nothing is ambiguous
+
+
+def test_too_few_symbols_are_one_line():
+    with pytest.raises(ValueError, match="size: 5 symbols of kind unigram cannot be learned"):
+        Tokeniser.train(["the quick brown fox jumps over the lazy dog"], "unigram", size=5)

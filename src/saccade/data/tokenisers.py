@@ -84,7 +84,10 @@ class Tokeniser:
         inner.normalizer = normalizers.Sequence(steps)
         if decoder is not None:
             inner.decoder = decoder
-        inner.train_from_iterator(texts, trainer)
+        try:
+            inner.train_from_iterator(texts, trainer)
+        except Exception as error:  # tokenizers raises nothing finer
+            raise ValueError(f"size: {size} symbols of kind {kind} cannot be learned ({error})") from None
         return cls(inner)
 
     @classmethod
