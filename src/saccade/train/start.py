@@ -288,7 +288,7 @@ def _ordered(
             f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
             "vector of their own (model.groups=0: none)"
         )
-    alone = model.family != "luong" or model.walk  # with these it was not measured
+    alone = model.family != "luong" or model.walk  # a walk gained nothing by it; the others were not measured
     if spelt and not few_words and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
         say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
