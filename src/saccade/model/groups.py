@@ -29,11 +29,12 @@ class Groups(nn.Module):
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Tokens [B, N] → the sum of the vectors of all groups around each: [B, N, E]."""
-        found = [self.table(row) for row in self.rows(tokens, mask)]  # [B, N, E] each
+        found = self.table(torch.stack(self.rows(tokens, mask)))  # [G, B, N, E]: at once, or each would clear the table
         if self.training and self.dropout:
-            kept = torch.rand(len(found), *tokens.shape, 1, device=tokens.device) >= self.dropout
-            found = [x * k / (1 - self.dropout) for x, k in zip(found, kept, strict=True)]
-        return torch.stack(found).sum(0)
+            kept = torch.rand(*found.shape[:-1], 1, device=tokens.device) >= self.dropout
+            found = found * (kept / (1 - self.dropout))
+        total: Tensor = found.sum(0)
+        return total
 
     def rows(self, tokens: Tensor, mask: Tensor) -> list[Tensor]:
         """The row of each group: [B, N] for each size. What lies beyond a text is PAD, whoever stands beside it."""
