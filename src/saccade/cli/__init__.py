@@ -195,9 +195,11 @@ def evaluate(
     """Measure a run on pairs it has not seen: scores with intervals, by length."""
     with plainly():
         from saccade.cli.evaluation import evaluate_command
+        from saccade.cli.translation import check_penalties
         from saccade.data import Source
         from saccade.search import Options
 
+        check_penalties(beam, (length_penalty, 0.0))
         source = Source(test, _part(part), _columns(columns), _langs(langs), strict)
         options = Options(beam, length_penalty=length_penalty)
         evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)

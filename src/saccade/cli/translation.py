@@ -49,10 +49,17 @@ def search_options(
         raise UsageError("--beam: --sample draws in place of searching; leave out one of them")
     if not sample and draws != (1.0, 0, 1.0, 0):
         raise UsageError("--temperature, --top-k, --top-p and --seed are for sampling: add --sample")
+    check_penalties(beam, penalties)
     try:
         return Options(beam or max(BEAM, nbest), nbest, *penalties, sample, *draws)
     except ValueError as error:
         raise UsageError(f"--{str(error).replace('_', '-', 1)}") from None
+
+
+def check_penalties(beam: int | None, penalties: tuple[float | None, float]) -> None:
+    """Penalties choose among hypotheses, and greed has one."""
+    if beam == 1 and penalties != (None, 0.0):
+        raise UsageError("--length-penalty and --coverage-penalty change nothing with --beam 1; leave out one of them")
 
 
 def translate_command(

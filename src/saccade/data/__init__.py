@@ -9,7 +9,7 @@ from saccade.data.batches import Batch, batches
 from saccade.data.choose import Choice, choose_tokenisers
 from saccade.data.corpus import Material, Source, gather, numbered, readable
 from saccade.data.examples import Examples, cached, tokenise
-from saccade.data.pairs import Corpus, Pair, Skipped, split
+from saccade.data.pairs import Corpus, Pair, Skipped, split, swapped
 from saccade.data.pictures import Fitted, Frame, Pictures, Watch, unwatched
 from saccade.data.readers import read_pairs, stream_pairs
 from saccade.data.tasks import TASKS, Example, PictureTask, Task, load_source, measure
@@ -49,6 +49,7 @@ __all__ = [
     "readable",
     "split",
     "stream_pairs",
+    "swapped",
     "tokenise",
     "unwatched",
 ]

@@ -3,11 +3,12 @@
 import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MOST_SHOWN = 60  # characters of a name in a message
+BY_CHANCE = 0.01  # share of words that look like those of the other side
 
 
 class Pair(NamedTuple):
@@ -73,6 +74,18 @@ def split(
         dev = [p for p in pairs if fraction(name(p.source)) == lowest]
         train = [p for p in pairs if fraction(name(p.source)) != lowest]
     return train, dev
+
+
+def swapped(train: Sequence[Pair], dev: Sequence[Pair]) -> bool:
+    """Whether the sides of dev seem to stand the other way round than those of train: of the words of one side most are
+    known from the other side of train, and nothing speaks against it on the other.
+
+    >>> swapped([Pair("ein Hund", "a dog"), Pair("ein Rad", "a bike")], [Pair("a dog", "ein Rad")])
+    True
+    """
+    known, asked = ([{word for pair in pairs for word in pair[i].split()} for i in (0, 1)] for pairs in (train, dev))
+    shares = [[len(words & known[j]) / max(1, len(words)) for j in (i, 1 - i)] for i, words in enumerate(asked)]
+    return any(other > 2 * own for own, other in shares) and all(other > own - BY_CHANCE for own, other in shares)
 
 
 def fraction(text: str) -> float:

@@ -3,8 +3,11 @@
 import ctypes
 import os
 
+from torch import nn
+
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX = -1, -2, -4  # as malloc.h names them
 MIB = 1024 * 1024
+COPIES = 5  # of each weight while it learns: itself, its average, its gradient, and two of AdamW
 COMPILED = 64  # products: about those of two steps
 
 
@@ -26,3 +29,20 @@ def mind_memory() -> None:
     mallopt(MMAP_MAX, 0)
     mallopt(TRIM_THRESHOLD, 2**31 - 1)
     mallopt(TOP_PAD, 64 * MIB)
+
+
+def check_room(model: nn.Module) -> None:
+    """Whether a model, of which no more than the sizes need be there, can learn in this machine's memory at all.
+
+    Where it cannot, the system would end the process without a word.
+    """
+    try:
+        room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return  # not told here
+    needed = COPIES * sum(p.numel() * p.element_size() for p in model.parameters())
+    if needed > room:
+        raise ValueError(
+            f"model: learning takes {needed / 1024**3:,.0f} GiB of memory and this machine has {room / 1024**3:,.0f}; "
+            "make model.width or another of its sizes smaller"
+        )

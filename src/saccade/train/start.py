@@ -26,6 +26,7 @@ from saccade.data import (
     Watch,
     choose_tokenisers,
     gather,
+    swapped,
     tokenise,
     unwatched,
 )
@@ -33,6 +34,7 @@ from saccade.data.order import order, recurring
 from saccade.model import build
 from saccade.search import GROWTH, MOST_TOKENS, PICTURED, ROOM
 from saccade.train.loop import find_device
+from saccade.train.memory import check_room
 from saccade.train.pictures import check_eyes, check_grid, check_mirror, near, picked_image, read_along
 from saccade.train.run import Run, frame_of, source_size
 
@@ -101,9 +103,8 @@ def start(
         say(line)
     own = asked["data"].get("growth")
     growth = _growth(source, target, pairs, say) if own is None else own
-    build(
-        config.model, source_size(config, source), len(target), config.shared
-    )  # what cannot be built leaves no folder behind
+    with torch.device("meta"):  # what cannot be built, or cannot learn, leaves no folder behind
+        check_room(build(config.model, source_size(config, source), len(target), config.shared))
     data = config.data.model_copy(update={"content": material.content, "growth": growth})
     return _replace(output, say, config.model_copy(update={"data": data}), source, target, first), material
 
@@ -152,6 +153,8 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
         say(line)
     if material.leaked:
         say(f"{material.leaked} of {len({p.source for p in material.dev})} dev sources stand in train too")
+    if not material.source.pictures and swapped(material.sample, material.dev):
+        say(f"{data['dev'][0]}: its sides seem to stand the other way round than those of {data['train'][0]}")
     return material
 
 
