@@ -17,7 +17,7 @@ from rich.table import Table
 from saccade.cli.evaluation import print_samples, print_score, say_lost
 from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, UNKNOWN, Corpus, Frame, Material, Pair
+from saccade.data import TASKS, UNKNOWN, Frame, Material, Pair
 from saccade.errors import UsageError
 from saccade.evaluate import evaluate
 from saccade.metrics import too_short
@@ -129,9 +129,8 @@ def _changes(asked: Asked) -> dict[str, Any]:
 
 def train_only(run: Run, material: Material, began: float, changes: dict[str, Any] | None = None) -> None:
     """Trains it, with a table before and a bar on the way; with `changes`, under a new plan from where it is."""
-    known = len(material.skipped.skipped)
-    examples = material.examples(run.source, run.target)
-    for line in Corpus(skipped=material.skipped.skipped[known:]).report():
+    examples = material.examples(run.source, run.target, run.most_tokens)
+    for line in material.untold():
         say(line)
     if changes:  # not before everything was read: what fails leaves the plan as it was
         run = run.replan(changes)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from saccade.data.captions import Album
-from saccade.data.examples import Examples, cached, tokenise
+from saccade.data.examples import MOST_TOKENS, Examples, cached, fits, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
 from saccade.data.readers import stream_pairs
@@ -88,6 +88,7 @@ class Material:
     count: int  # pairs to learn from
     sample: list[Pair]  # all of them, unless they are too many
     skipped: Corpus = field(default_factory=Corpus)
+    told: int = 0  # of these, so many were told of
     leaked: int = 0  # sources of a given dev file that stand in train too
     share: float = 0.0  # of sources, by their hash, that is held back
     content: str = ""  # a hash of everything
@@ -101,14 +102,42 @@ class Material:
         pairs = (p for p in self.source.stream() if isinstance(p, Pair))
         return (p for p in pairs if fraction(p.source) >= self.share)
 
-    def examples(self, source: Tokeniser | Frame, target: Tokeniser) -> Examples:
-        """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`."""
+    def examples(self, source: Tokeniser | Frame, target: Tokeniser, most: int = MOST_TOKENS) -> Examples:
+        """As numbers: in memory, or from the cache. A picture that cannot be read is left out, here and from `dev`, and
+        so is a pair with more symbols on a side than `most`, which no model of it will ever read or write.
+        """
         if isinstance(source, Frame):
             pictures = self.look(source)
             return numbered(self.sample, source, target, pictures)
+        self.shorten(source, target, most)
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
-        return cached(self, source, target, f"{self.content} {self.share}")
+        return cached(self._short(self, source, target, most), source, target, f"{self.content} {self.share} {most}")
+
+    def shorten(self, source: Tokeniser, target: Tokeniser, most: int = MOST_TOKENS) -> None:
+        """Leaves such pairs out of what is at hand; of a corpus larger than memory it happens as it is read."""
+        self.dev = list(self._short(self.dev, source, target, most)) or self.dev
+        if self.count == len(self.sample):
+            self.sample = list(self._short(self.sample, source, target, most))
+            self.count = len(self.sample)
+        if not self.sample:
+            raise ValueError(f"{self.source.paths[0]}: every pair has more than {most:,} symbols on a side")
+
+    def untold(self) -> list[str]:
+        """What was left out since it was last asked."""
+        lines = Corpus(skipped=self.skipped.skipped[self.told :]).report()
+        self.told = len(self.skipped.skipped)
+        return lines
+
+    def _short(self, pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, most: int) -> Iterator[Pair]:
+        for pair in pairs:
+            if fits(pair, source, target, most):
+                yield pair
+                continue
+            long = Skipped(self.source.paths[0], 0, f"more than {most:,} symbols", pair.source)
+            if self.source.strict:
+                raise ValueError(f"{long} (leave out --strict to skip such pairs)")
+            self.skipped.skipped.append(long)
 
     def look(self, frame: Frame) -> Pictures:
         """All pictures to learn from, looked up once. What cannot be read is left out, or an error (`strict`)."""
@@ -178,7 +207,7 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         if pair.source in wanted:
             found.add(pair.source)
     if held:
-        material = Material(source, held, count, sample, skipped, len(found))
+        material = Material(source, held, count, sample, skipped, leaked=len(found))
     elif keep_all or count == len(sample):
         if len({p.source for p in sample}) < 2:
             raise ValueError(f"{source.paths[0]}: only one source; a second is needed to measure progress on")
@@ -188,7 +217,7 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         share = min(DEV_SHARE, DEV_MOST / count)
         held = [p for p in _pairs(source.stream(), Corpus()) if fraction(p.source) < share]
         kept = [p for p in sample if fraction(p.source) >= share]
-        material = Material(source, held, count - len(held), kept, skipped, 0, share)
+        material = Material(source, held, count - len(held), kept, skipped, share=share)
     for pair in held:
         hashed.update(f"{pair.source}\t{pair.target}\n".encode("utf-8", "surrogatepass"))
     if source.pictures:

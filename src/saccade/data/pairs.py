@@ -52,7 +52,7 @@ class Corpus:
         for why, count in reasons.most_common():
             found = [s for s in self.skipped if s.why == why]
             more = "" if count <= examples else ", …"
-            kind = "line" if found[0].line else "picture"
+            kind = "line" if found[0].line else "pair" if found[0].what else "picture"
             places = ", ".join(f"{s.place} {s.shown}".strip() for s in found[:examples])
             lines.append(f"skipped {count} {kind}{'s' * (count > 1)}: {why} ({places}{more})")
         return lines

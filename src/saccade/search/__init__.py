@@ -9,12 +9,11 @@ from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
 from saccade.search.occlusion import occlude
 from saccade.search.options import Options
-from saccade.search.translator import AT_ONCE, GROWTH, MOST_TOKENS, PICTURED, ROOM, Translator
+from saccade.search.translator import AT_ONCE, GROWTH, PICTURED, ROOM, Translator
 
 __all__ = [
     "AT_ONCE",
     "GROWTH",
-    "MOST_TOKENS",
     "PICTURED",
     "ROOM",
     "Forced",

@@ -11,7 +11,19 @@ import torch
 from torch import Tensor
 
 from saccade.attention import TransformerBlock
-from saccade.data import PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pictures, Tokeniser, load_source
+from saccade.data import (
+    MOST_TOKENS,
+    PAD,
+    START,
+    STOP,
+    UNKNOWN,
+    Encoded,
+    Fitted,
+    Frame,
+    Pictures,
+    Tokeniser,
+    load_source,
+)
 from saccade.data.batches import pad, stack
 from saccade.model import Memory, Model
 from saccade.model.images import ImageEncoder
@@ -24,7 +36,6 @@ from saccade.search.tree import Grown, Kept, branches
 from saccade.see import Prediction, Token
 from saccade.see.alignment import END
 
-MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; what is longer is cut, and said to be
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
 AT_ONCE, TOKENS_AT_ONCE = 64, 8192  # sources in a batch, and tokens of them with padding: long ones go a few at a time

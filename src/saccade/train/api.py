@@ -45,7 +45,7 @@ def train(
     merged = merge(asked, settings or {})
     where = None if init is None else Path(init)
     run, material = start(Path(output), merged, preset=preset, init=where, force=force, say=say)
-    learn(run, material.examples(run.source, run.target), material.dev, began=began)
+    learn(run, material.examples(run.source, run.target, run.most_tokens), material.dev, began=began)
     return load(run.path)
 
 

@@ -28,9 +28,9 @@ from torch import Tensor
 from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.train import LENGTHS
-from saccade.data import Frame, Tokeniser
+from saccade.data import MOST_TOKENS, Frame, Tokeniser
 from saccade.model import Model, build
-from saccade.search import MOST_TOKENS, Translator
+from saccade.search import Translator
 from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
@@ -137,13 +137,18 @@ class Run:
         self._fill(model, "model.safetensors")
         return model.eval()
 
+    @property
+    def most_tokens(self) -> int:
+        """Of a source or an output: what is longer is cut, and said to be; nothing is learned from it."""
+        return self.config.model.longest_source or MOST_TOKENS
+
     def translator(self, models: Sequence[Model], limit: int | None = None, layer: int | None = None) -> Translator:
         """Models of this run, or of others with its symbols, at work."""
         return Translator(
             models,
             self.source,
             self.target,
-            limit or self.config.model.longest_source or MOST_TOKENS,
+            limit or self.most_tokens,
             self.config.model.glances if layer is None else layer,
             self.config.target.spelt,
             self.config.data.growth,

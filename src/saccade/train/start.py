@@ -16,8 +16,8 @@ from saccade.config import RunConfig
 from saccade.config.presets import FEW, HURRIED, Amount, automatic, groups
 from saccade.config.train import LENGTHS
 from saccade.data import (
+    MOST_TOKENS,
     TASKS,
-    Corpus,
     Frame,
     Material,
     Pair,
@@ -32,7 +32,7 @@ from saccade.data import (
 )
 from saccade.data.order import order, recurring
 from saccade.model import build
-from saccade.search import GROWTH, MOST_TOKENS, PICTURED, ROOM
+from saccade.search import GROWTH, PICTURED, ROOM
 from saccade.train.loop import find_device
 from saccade.train.memory import check_room
 from saccade.train.pictures import check_eyes, check_grid, check_mirror, near, picked_image, read_along
@@ -43,6 +43,7 @@ IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of wo
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
 SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
+MOST = 0.99  # share of the pairs that count for it: a few long ones are worked out in parts
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
@@ -93,13 +94,10 @@ def start(
         check_grid(config, target, [*pairs, *material.dev])
         check_mirror(config, texts["target"], say)
         check_eyes(config, material, say)
-        known = len(material.skipped.skipped)
         material.look(source)
-        for line in Corpus(skipped=material.skipped.skipped[known:]).report():
-            say(line)
     else:
-        _check_lengths(config, source, target, [*pairs, *material.dev], say)
-    for line in _idle(asked, config):
+        _check_lengths(config, source, target, [*pairs, *material.dev])
+    for line in (*material.untold(), *_idle(asked, config)):
         say(line)
     own = asked["data"].get("growth")
     growth = _growth(source, target, pairs, say) if own is None else own
@@ -149,7 +147,7 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
     material.watch = watch
     if data.get("content") not in (None, material.content):
         raise ValueError(f"{data['train'][0]}: holds other pairs than when the run began; start a new run, or --init")
-    for line in material.skipped.report():
+    for line in material.untold():
         say(line)
     if material.leaked:
         say(f"{material.leaked} of {len({p.source for p in material.dev})} dev sources stand in train too")
@@ -225,6 +223,7 @@ def _chosen(
     }
     if (frame := frame_of(config)) is not None:
         return read_along(config, asked, say), frame, learnt["target"]
+    material.shorten(learnt["source"], learnt["target"], max(MOST_TOKENS, config.model.longest_source or 0))
     config = _ordered(config, asked, learnt, material, amount.passes(config.train.batch_tokens), say)
     if config.shared and config.source != config.target:
         raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
@@ -278,7 +277,7 @@ def _ordered(
         return config
     model, few_words = config.model, material.count < FEW
     short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    short &= max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
+    short &= float(np.quantile([len(p.source) * len(p.target) for p in material.sample], MOST)) <= WALKABLE
     if spelt and "walk" not in asked["model"] and model.can_walk and (passes < HURRIED or few_words) and short:
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
@@ -319,15 +318,13 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
     return config, lender.source, lender.target, lender.model().state_dict()
 
 
-def _check_lengths(
-    config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair], say: Callable[[str], None]
-) -> None:
+def _check_lengths(config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair]) -> None:
     longest = config.model.longest_source
+    if longest is None:
+        return
     needed = 1 + max(max(map(len, numbers)) for numbers in tokenise(pairs, source, target))
-    if longest is not None and needed > longest:
+    if needed > longest:
         raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
-    if needed > MOST_TOKENS:
-        say(f"the longest text has {needed:,} symbols; a trained model reads and writes {MOST_TOKENS:,} at most")
 
 
 def _idle(asked: Asked, config: RunConfig) -> list[str]:
