@@ -348,3 +348,8 @@ def test_half_a_character_is_skipped(tmp_path):
     corpus = read_pairs(tmp_path / "t")
     assert corpus.pairs == [Pair("a", "b")]
     assert corpus.skipped[0].why == "source is not UTF-8"
+
+
+def test_a_decimal_comma_separates_nothing(tmp_path):
+    (tmp_path / "t").write_text("12,5;12.5\n7,25;7.25\n")
+    assert read_pairs(tmp_path / "t").pairs == [Pair("12,5", "12.5"), Pair("7,25", "7.25")]

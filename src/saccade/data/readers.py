@@ -289,9 +289,12 @@ def _codes() -> set[str]:
 
 
 def _between(lines: list[str]) -> str:
-    """What separates the columns of a CSV file: what stands equally often, outside of quotes, in most lines."""
+    """What separates the columns of a CSV file: what stands equally often, outside of quotes, in most lines.
+
+    If both do, it is the semicolon: it is chosen where commas are decimal points.
+    """
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
-    counts = {sign: Counter(line.count(sign) for line in bare if sign in line) for sign in ",;"}
+    counts = {sign: Counter(line.count(sign) for line in bare if sign in line) for sign in ";,"}
     return max(counts, key=lambda sign: max(counts[sign].values(), default=0))
 
 
