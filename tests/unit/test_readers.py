@@ -353,3 +353,16 @@ def test_half_a_character_is_skipped(tmp_path):
 def test_a_decimal_comma_separates_nothing(tmp_path):
     (tmp_path / "t").write_text("12,5;12.5\n7,25;7.25\n")
     assert read_pairs(tmp_path / "t").pairs == [Pair("12,5", "12.5"), Pair("7,25", "7.25")]
+
+
+@pytest.mark.parametrize("between", [",", ";"])
+def test_lines_inside_a_quoted_cell_do_not_say_what_a_file_is(tmp_path, between):
+    (tmp_path / "t").write_text(f'"one\n\nmore""s"{between}"eins\nmehr\ndrei"\n"5"" a"{between}"b"\n' * 3)
+    corpus = read_pairs(tmp_path / "t")
+    assert corpus.pairs == [Pair('one\n\nmore"s', "eins\nmehr\ndrei"), Pair('5" a', "b")] * 3
+    assert corpus.skipped == []
+
+
+def test_a_quote_within_a_cell_opens_nothing(tmp_path):
+    (tmp_path / "t").write_text('5" pipe,Rohr; fünf\n6" pipe,Rohr; sechs\nhe said "no",nein\n')
+    assert [p.target for p in read_pairs(tmp_path / "t").pairs] == ["Rohr; fünf", "Rohr; sechs", "nein"]

@@ -41,6 +41,7 @@ MARKS = {  # at the beginning of what is not UTF-8; the longer first, as UTF-16 
     b"\xfe\xff": "UTF-16",
 }
 MOST_LINES = 100  # of one record of a CSV file
+QUOTED = re.compile(r'(?:^|(?<=[,;]))(?:"[^"]*")+', re.MULTILINE)  # a cell of CSV, over as many lines as it has
 TITLES = {  # what people call their columns; names of languages besides
     *SOURCE_KEYS, *TARGET_KEYS, "word", "text", "sentence", "phrase", "original", "spelling", "graphemes",
     "pronunciation", "phones", "phonemes", "ipa", "translation", "transcription", "transliteration",
@@ -178,10 +179,11 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         if next(lines, None) is None:
             raise ValueError(f"{path}: is empty")
         raise ValueError(f"{path}: begins with 500 empty lines")
-    lines, between = itertools.chain(head, lines), _between(full)
+    lines, bare = itertools.chain(head, lines), QUOTED.sub("", "\n".join(full)).split("\n")
+    between = _between(bare)
 
-    def most(sign: Callable[[str], bool]) -> bool:
-        return 2 * sum(map(sign, full)) > len(full)  # one odd line does not decide
+    def most(sign: Callable[[str], bool], asked: Sequence[str] = full) -> bool:
+        return 2 * sum(map(sign, asked)) > len(asked)  # one odd line does not decide
 
     if any(line.startswith("msgid ") for line in head):
         kind, rows = "PO", po(path, lines)
@@ -197,7 +199,7 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         kind, rows = "TMX", tmx(path, lines, langs)
     elif full[0].startswith("[{") or full[0].strip() == "[":
         raise ValueError(f"{path}: is one JSON array, expected JSON Lines, an object a line: jq -c '.[]' {path.name}")
-    elif most(lambda line: between in line):
+    elif most(lambda line: between in line, bare):
         kind, rows = "CSV", _csv(path, lines, columns, langs, between)
     else:
         raise ValueError(
@@ -288,13 +290,12 @@ def _codes() -> set[str]:
     return set(Locale("en").languages)
 
 
-def _between(lines: list[str]) -> str:
-    """What separates the columns of a CSV file: what stands equally often, outside of quotes, in most lines.
+def _between(bare: list[str]) -> str:
+    """What separates the columns of a CSV file: what stands equally often in most of its records, bare of quoted cells.
 
     If both do, it is the semicolon: it is chosen where commas are decimal points.
     """
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines]
-    counts = {sign: Counter(line.count(sign) for line in bare if sign in line) for sign in ";,"}
+    counts = {sign: Counter(record.count(sign) for record in bare if sign in record) for sign in ";,"}
     return max(counts, key=lambda sign: max(counts[sign].values(), default=0))
 
 
