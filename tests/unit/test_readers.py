@@ -88,8 +88,10 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),
         (b"a\t\nb\t\n", "no pairs found; the first problem: .*:1: empty target"),
         (b"\x1f\x8bbroken", "broken gzip file"),
-        (b"<html><body>", "not TMX"),
-        (b"<html></html>", "XML without <tu>, expected TMX"),
+        (b"<!DOCTYPE html><html><body>", "not TMX"),
+        (b"<?XML", "not TMX"),
+        (b"<!-- a, b -->\n<html></html>", "XML without <tu>, expected TMX"),
+        (b"<html></html>", "expected two columns, separated by a tab or a comma, found one"),
         (b'{"a": 1}\n', "no pairs found; the first problem: .*:1: expected text under 'source'"),
         (b"{broken\n", "no pairs found; the first problem: .*:1: not JSON"),
     ],
@@ -366,3 +368,8 @@ def test_lines_inside_a_quoted_cell_do_not_say_what_a_file_is(tmp_path, between)
 def test_a_quote_within_a_cell_opens_nothing(tmp_path):
     (tmp_path / "t").write_text('5" pipe,Rohr; fünf\n6" pipe,Rohr; sechs\nhe said "no",nein\n')
     assert [p.target for p in read_pairs(tmp_path / "t").pairs] == ["Rohr; fünf", "Rohr; sechs", "nein"]
+
+
+def test_text_may_begin_with_a_tag(tmp_path):
+    (tmp_path / "t").write_text("<b>abc</b>,abc\n<i>de</i>,de\n")
+    assert read_pairs(tmp_path / "t").pairs == [Pair("<b>abc</b>", "abc"), Pair("<i>de</i>", "de")]

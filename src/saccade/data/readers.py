@@ -40,6 +40,7 @@ MARKS = {  # at the beginning of what is not UTF-8; the longer first, as UTF-16 
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
+XML = ("<?xml", "<!doctype", "<!--", "<tmx")  # how TMX begins; text may begin with any other tag
 MOST_LINES = 100  # of one record of a CSV file
 QUOTED = re.compile(r'(?:^|(?<=[,;]))(?:"[^"]*")+', re.MULTILINE)  # a cell of CSV, over as many lines as it has
 TITLES = {  # what people call their columns; names of languages besides
@@ -195,7 +196,7 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
         kind, rows = "pairs with |||", _columns(path, rows_of, None, None)
     elif most(lambda line: line.startswith(("{", '["'))) and not full[0].startswith("[{"):
         kind, rows = "JSON Lines", json_lines(lines, langs)
-    elif full[0].startswith("<"):
+    elif full[0].lower().startswith(XML):
         kind, rows = "TMX", tmx(path, lines, langs)
     elif full[0].startswith("[{") or full[0].strip() == "[":
         raise ValueError(f"{path}: is one JSON array, expected JSON Lines, an object a line: jq -c '.[]' {path.name}")
