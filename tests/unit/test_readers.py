@@ -22,6 +22,7 @@ FORMATS = {
     "tsv": "".join(f"{s}\t{t}\n" for s, t in PAIRS),
     "tsv with a header": "source\ttarget\n" + "".join(f"{s}\t{t}\n" for s, t in PAIRS),
     "tsv from Windows": "\ufeff" + "".join(f"{s}\t{t}\r\n" for s, t in PAIRS),
+    "tsv from an old Mac": "\ufeff" + "".join(f"{s}\t{t}\r" for s, t in PAIRS),
     "csv": '하나,one\n둘,"two, too"\n"""셋""",three\n',
     "csv from where commas are decimal points": '하나;one\n둘;"two, too"\n"""셋""";three\n',
     "csv with columns in any order": 'target,id,source\none,1,하나\n"two, too",2,둘\nthree,3,"""셋"""\n',
@@ -49,6 +50,8 @@ def test_every_format_by_its_content(tmp_path, kind, zipped):
 def test_two_parallel_files(tmp_path):
     (tmp_path / "a").write_text("하나\n둘\n")
     (tmp_path / "b").write_text("one\ntwo\n")
+    assert read_pairs(tmp_path / "a", tmp_path / "b").pairs == [Pair("하나", "one"), Pair("둘", "two")]
+    (tmp_path / "b").write_bytes(b"one\rtwo\r")
     assert read_pairs(tmp_path / "a", tmp_path / "b").pairs == [Pair("하나", "one"), Pair("둘", "two")]
     (tmp_path / "b").write_text("one\n")
     with pytest.raises(ValueError, match="2 and 1 lines, expected as many in both"):

@@ -129,10 +129,8 @@ def _lines(path: Path) -> Iterator[str]:
             raw.seek(0)
             file = gzip.open(raw) if zipped else raw  # noqa: SIM115  (it lives and dies with raw)
             _check_text(file, path)
-            for number, line in enumerate(file):
-                if not number:
-                    line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901
-                yield line.rstrip(b"\n").removesuffix(b"\r").decode("utf-8", errors="surrogateescape")
+            for line in _ended(file):
+                yield line.decode("utf-8", errors="surrogateescape")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path}: broken gzip file ({error})") from None
     except FileNotFoundError:
@@ -141,6 +139,16 @@ def _lines(path: Path) -> Iterator[str]:
         raise ValueError(f"{path}: is a folder, expected a file") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
+
+
+def _ended(file: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines without their ends. A file that has no end of a line is one, or comes from an old Mac, which wrote CR."""
+    for number, line in enumerate(file):
+        text = line if number else line.removeprefix(b"\xef\xbb\xbf")
+        if number or line.endswith(b"\n"):
+            yield text.rstrip(b"\n").removesuffix(b"\r")
+        else:
+            yield from text.removesuffix(b"\r").split(b"\r")
 
 
 def _check_text(file: io.BufferedReader | gzip.GzipFile, path: Path) -> None:
