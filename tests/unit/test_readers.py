@@ -96,6 +96,8 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         (b"<!-- a, b -->\n<html></html>", "XML without <tu>, expected TMX"),
         (b"<html></html>", "expected two columns, separated by a tab or a comma, found one"),
         (b'{"a": 1}\n', "no pairs found; the first problem: .*:1: expected text under 'source'"),
+        (b'{"source": "a", "target": true}\n', r"the first problem: .*:1: 'target' is no text$"),  # and no --langs
+        (b'{"source": "a", "tgt": null}\n', r"the first problem: .*:1: 'tgt' is no text$"),
         (b"{broken\n", "no pairs found; the first problem: .*:1: not JSON"),
     ],
 )
@@ -188,6 +190,14 @@ def test_several_targets_of_a_record_are_several_pairs(tmp_path):
     corpus = read_pairs(tmp_path / "x")
     assert corpus.pairs == [Pair("a", "b"), Pair("a", "c")]
     assert [s.line for s in corpus.skipped] == [2]
+
+
+def test_a_number_of_a_record_is_text(tmp_path):
+    records = [{"source": "12 + 34", "target": 46}, {"source": 0.5, "target": ["half", 50]}, ["1 > 2", False]]
+    (tmp_path / "x").write_text("".join(json.dumps(record) + "\n" for record in records))
+    corpus = read_pairs(tmp_path / "x")
+    assert corpus.pairs == [Pair("12 + 34", "46"), Pair("0.5", "half"), Pair("0.5", "50")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [(3, "'target' is no text")]
 
 
 @pytest.mark.parametrize("wrap", [lambda record: record, lambda record: {"translation": record}])

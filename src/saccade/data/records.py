@@ -69,14 +69,20 @@ def _keys(record: dict[str, Any]) -> Keys:
 
 def _sides(record: dict[str, Any], wanted: Keys) -> list[list[str]] | str:
     """The pairs of a record, by its keys; a list of targets is one pair for each."""
-    sides: list[Any] = [next((record[k] for k in keys if k in record), None) for keys in wanted]
-    targets = sides[1] if isinstance(sides[1], list) else [sides[1]]
+    found = [next((key for key in keys if key in record), None) for keys in wanted]
+    sides: list[Any] = [None if key is None else _written(record[key]) for key in found]
+    targets = [_written(target) for target in sides[1]] if isinstance(sides[1], list) else [sides[1]]
     pairs = [[sides[0], target, *sides[2:]] for target in targets]
     for pair in pairs or [sides]:
-        for keys, side in zip(wanted, pair, strict=True):
+        for keys, key, side in zip(wanted, found, pair, strict=True):
             if not isinstance(side, str):
-                return f"expected text under '{keys[0]}'"
+                return f"expected text under '{keys[0]}'" if key is None else f"'{key}' is no text"
     return pairs
+
+
+def _written(value: Any) -> Any:
+    """A number as it is written, since it is plainly meant as text: 12 + 34 is 46."""
+    return json.dumps(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def po(path: Path, lines: Iterable[str]) -> Iterator[Row]:
