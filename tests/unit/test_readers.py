@@ -342,6 +342,21 @@ def test_quotes_of_a_spreadsheet_go_and_those_of_a_writer_stay(tmp_path, cell, t
     assert read_pairs(tmp_path / "t").pairs == [Pair(text, text)]
 
 
+@pytest.mark.parametrize("within", ['""no""', '\\"no\\"'])
+def test_quotes_around_every_cell_are_those_of_a_program(tmp_path, within):
+    rows = "".join(f'{i}\t"word {i}"\t"Wort {i}"\n' for i in range(20))  # no quotes around numbers
+    (tmp_path / "t").write_text(f'"id"\t"source"\t"target"\n{rows}20\t"he said {within}"\t""\n21\t"{within}"\tNA\n')
+    corpus = read_pairs(tmp_path / "t")
+    assert corpus.pairs == [*(Pair(f"word {i}", f"Wort {i}") for i in range(20)), Pair('"no"', "NA")]
+    assert [(s.line, s.why) for s in corpus.skipped] == [(22, "empty target")]
+
+
+def test_quotes_around_some_cells_are_the_writer_s(tmp_path):
+    rows = [Pair('"Yes."', '"Ja."'), Pair('"No."', '"Nein."'), Pair("Hm.", '"Hm."')]
+    (tmp_path / "t").write_text("".join(f"{s}\t{t}\n" for s, t in rows))
+    assert read_pairs(tmp_path / "t").pairs == rows
+
+
 def test_a_header_is_known_in_any_columns_and_after_an_empty_line(tmp_path):
     (tmp_path / "t").write_text("\nid\tsource\ttarget\n1\ta\tb\n")
     assert read_pairs(tmp_path / "t", columns=(2, 3)).pairs == [Pair("a", "b")]

@@ -41,6 +41,7 @@ MARKS = {  # at the beginning of what is not UTF-8; the longer first, as UTF-16 
     b"\xfe\xff": "UTF-16",
 }
 XML = ("<?xml", "<!doctype", "<!--", "<tmx")  # how TMX begins; text may begin with any other tag
+NEARLY_ALL, FEWEST = 0.9, 3  # share of quoted cells, in so many lines, from which on a program put them all in quotes
 MOST_LINES = 100  # of one record of a CSV file
 QUOTED = re.compile(r'(?:^|(?<=[,;]))(?:"[^"]*")+', re.MULTILINE)  # a cell of CSV, over as many lines as it has
 TITLES = {  # what people call their columns; names of languages besides
@@ -48,6 +49,7 @@ TITLES = {  # what people call their columns; names of languages besides
     "pronunciation", "phones", "phonemes", "ipa", "translation", "transcription", "transliteration",
 }  # fmt: skip
 CODE = re.compile(r"[a-z]{2,3}")  # of a language, if it is no short word
+NUMBER = re.compile(r"[\d.,+-]*|NA")  # or nothing, in a table of R
 TITLED = "taken for the names of the columns"
 BLAMELESS = (TITLED, OBSOLETE, BETWEEN)  # left out and said, but nobody's mistake
 HINTS = {  # how to mend what is wrong with every line, by how its reason begins
@@ -197,7 +199,8 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
     if any(line.startswith("msgid ") for line in head):
         kind, rows = "PO", po(path, lines)
     elif most(lambda line: "\t" in line):
-        rows_of = enumerate(([_unquoted(cell) for cell in line.split("\t")] for line in lines), 1)
+        unquote = _bare if _all_quoted(full) else _unquoted
+        rows_of = enumerate(([unquote(cell) for cell in line.split("\t")] for line in lines), 1)
         kind, rows = "TSV", _columns(path, rows_of, columns, langs)
     elif most(lambda line: BARS in line):
         rows_of = enumerate((line.split(BARS) for line in lines), 1)
@@ -264,12 +267,28 @@ def _columns(
             yield line, tuple(row[i - 1] for i in wanted)
 
 
+def _all_quoted(lines: list[str]) -> bool:
+    """Whether every cell of TSV is in quotes, as R and pandas write them; R has none around numbers."""
+    cells = [cell for line in lines for cell in line.split("\t") if not NUMBER.fullmatch(cell)]
+    return len(lines) >= FEWEST and sum(map(_wrapped, cells)) > NEARLY_ALL * len(cells)
+
+
+def _wrapped(cell: str) -> bool:
+    return len(cell) > 1 and cell.startswith('"') and cell.endswith('"')
+
+
+def _bare(cell: str) -> str:
+    """What is in the quotes of a cell; quotes within are doubled or, by R, escaped."""
+    if not _wrapped(cell):
+        return cell
+    return cell[1:-1].replace('""' if '""' in cell[1:-1] else '\\"', '"')
+
+
 def _unquoted(cell: str) -> str:
     """A cell of TSV as a spreadsheet had it, if it doubled quotes within; quotes around all else are the writer's."""
     within = cell[1:-1]
-    wrapped = cell.startswith('"') and cell.endswith('"')
     doubled = '""' in within and '"' not in within.replace('""', "")
-    return within.replace('""', '"') if wrapped and doubled else cell
+    return _bare(cell) if _wrapped(cell) and doubled else cell
 
 
 def _titles(rows: list[list[str]]) -> bool:
