@@ -67,6 +67,21 @@ def test_runs_and_outputs_of_others_side_by_side(folder):
     assert not list(folder.glob("*.part"))
 
 
+def test_a_test_is_read_by_the_names_that_the_run_knows(tmp_path):
+    rows = [(f"가{n}", f"a{n % 7}") for n in range(60)]  # fewer targets than sources
+    (tmp_path / "train.csv").write_text("Korean,English\n" + "".join(f"{s},{t}\n" for s, t in rows))
+    (tmp_path / "test.csv").write_text("English,Korean\n" + "".join(f"{t},{s}\n" for s, t in rows))
+    settings = {"model": {"family": "luong", "width": 16}, "train": {"steps": 2, "evaluations": 1}}
+    saccade.train(tmp_path / "train.csv", tmp_path / "run", settings=settings, quiet=True)
+    ran = run("evaluate", "run", "test.csv", "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["counts"]["sources"] == 60
+    (tmp_path / "outputs.txt").write_text("".join(f"{t}\n" for _, t in rows))
+    ran = run("compare", "run", "outputs.txt", "test.csv", "--json", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["systems"][1]["exact"] == 100
+
+
 def test_two_systems_of_others_need_no_run(folder):
     (folder / "worse.txt").write_text("x\n" * 200)
     ran = run("compare", "perfect.txt", "worse.txt", "test.tsv", "--json", cwd=folder)

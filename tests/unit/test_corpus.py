@@ -91,6 +91,44 @@ def test_a_task_that_is_misspelt_is_no_missing_file_alone(tmp_path):
         Source([str(tmp_path / "date")]).stream()
 
 
+def titled(first, second):
+    return f"{first},{second}\n" + "".join(f"{first} {i},{second} {i}\n" for i in range(3))
+
+
+def records(first, second):
+    return "".join(json.dumps({first: f"{first} {i}", second: f"{second} {i}"}) + "\n" for i in range(3))
+
+
+def units(first, second):
+    sides = ("".join(f'<tuv xml:lang="{s}"><seg>{s} {i}</seg></tuv>' for s in (first, second)) for i in range(3))
+    return "<tmx><body>" + "".join(f"<tu>{both}</tu>" for both in sides) + "</body></tmx>"
+
+
+@pytest.mark.parametrize("kind", [titled, records, units])
+@pytest.mark.parametrize("other", [titled, records, units])
+def test_names_decide_which_side_is_which_and_not_their_order(tmp_path, kind, other):
+    train, dev = tmp_path / "train", tmp_path / "dev"
+    train.write_text(kind("ko", "en"))
+    dev.write_text(other("en", "ko"))
+    found = gather(Source([str(train)]), Source([str(dev)]))
+    assert found.source.names == ("ko", "en")
+    assert [p.source for p in found.dev] == [p.source for p in found.sample] == ["ko 0", "ko 1", "ko 2"]
+    langs = gather(Source([str(train)]), Source([str(dev)], langs=("en", "ko")))  # who says so knows better
+    assert langs.dev[0] == ("en 0", "ko 0")
+    dev.write_text(other("de", "ko"))
+    assert gather(Source([str(train)]), Source([str(dev)])).dev[0] == ("de 0", "ko 0")  # not those names
+
+
+def test_names_choose_among_more(tmp_path):
+    train, dev = tmp_path / "train", tmp_path / "dev"
+    train.write_text(titled("Korean", "English"))
+    dev.write_text("id\tenglish\tkorean\n1\ta\tb\n")
+    assert gather(Source([str(train)]), Source([str(dev)])).dev == [("b", "a")]
+    train.write_text("word\tword\na\tb\nc\td\n")  # two names that are one name nothing
+    found = gather(Source([str(train)]), Source([str(train)]))
+    assert (found.source.names, found.dev[0]) == (None, ("a", "b"))
+
+
 def test_columns_and_languages_by_name(tmp_path):
     table = tmp_path / "t.tsv"
     table.write_text("id\tko\ten\n1\t하나\tone\n2\t둘\ttwo\n")

@@ -14,8 +14,8 @@ from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
-from saccade.train import start
-from saccade.train.start import _precision
+from saccade.train import Run, start
+from saccade.train.start import _precision, load
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -226,6 +226,18 @@ def test_an_output_may_be_as_long_as_targets_are(tmp_path):
     assert any("data.growth" in line for line in heard)
     own, _ = start(tmp_path / "own", {"data": {"train": [str(pairs)], "growth": 3.0}}, say=heard.append)
     assert own.translator([]).limit(4) == 3 * 4 + 20
+
+
+def test_a_run_remembers_what_its_sides_are_called(tmp_path):
+    train, dev, heard = tmp_path / "train.csv", tmp_path / "dev.csv", []
+    train.write_text("Korean,English\n" + "".join(f"가{n},a {n}\n" for n in range(100)))
+    dev.write_text("English,Korean\na 100,가100\n")
+    _, material = start(tmp_path / "run", {"data": {"train": [str(train)], "dev": [str(dev)]}}, say=heard.append)
+    again = Run.open(tmp_path / "run").config.data
+    assert again.names == ("Korean", "English")
+    assert load(again.model_dump(), heard.append).dev == material.dev == [("가100", "a 100")]
+    assert sum("taken for the names of the columns (" in line for line in heard) == 2  # each time it is said
+    assert not any("other way round" in line for line in heard)
 
 
 def test_a_few_strange_pairs_do_not_lengthen_every_output(tmp_path):

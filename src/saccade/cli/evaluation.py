@@ -59,7 +59,7 @@ def evaluate_command(
     if gold is not None:
         links, first = read_gold(gold)
         say(f"{gold}: words count from {first}, as {'a' if first == 0 else 'no'} link has a 0")
-    translator = _loaded(*runs)
+    translator, test = _loaded(*runs), _as_called(test, runs)
     corpus = _corpus(translator, test, runs)
     if links is not None and corpus.skipped:
         raise ValueError(f"{gold}: has a line for each pair, but {len(corpus.skipped)} lines of the test were left out")
@@ -94,6 +94,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         raise UsageError("say where to: -o report.html, or --json")
     check_page(output)
     runs = _runs(systems)
+    test = _as_called(test, list(runs.values()))
     found: dict[str, System] = {}
     if not runs:
         corpus = _read(test)
@@ -138,6 +139,12 @@ def check_page(path: Path | None) -> None:
     if path.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{path}: a page is HTML; call it {path.with_suffix('.html')}")
     check_place(path)
+
+
+def _as_called(test: Source, runs: list[Path]) -> Source:
+    """The test with what the data of a run called its sides: in what order a file has them says nothing."""
+    sections = [Run.open(path).config.data for path in runs]
+    return replace(test, names=next((names for s in sections if (names := s.names or s.langs)), None))
 
 
 def _corpus(translator: Translator, test: Source, runs: list[Path]) -> Corpus:

@@ -120,6 +120,11 @@ class DataConfig(Config):
     langs: tuple[str, str] | None = Field(
         None, description="Languages of source and target; they choose where TMX, JSON keys or a header name several."
     )
+    names: tuple[str, str] | None = Field(
+        None,
+        description="What source and target are called: they choose in every file that calls them so; if not given, "
+        "what train calls them.",
+    )
     content: str | None = Field(None, description="A hash of all pairs, written when a run begins.")
     growth: Annotated[float, Field(ge=0, le=100_000)] = Field(
         2.0,

@@ -12,7 +12,7 @@ from saccade.data.captions import Album
 from saccade.data.examples import MOST_TOKENS, Examples, cached, fits, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
-from saccade.data.readers import stream_pairs
+from saccade.data.readers import side_names, stream_pairs
 from saccade.data.records import Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
@@ -31,6 +31,7 @@ class Source:
     columns: tuple[int, int] | None = None
     langs: Languages | None = None
     strict: bool = False
+    names: Languages | None = None  # of the sides in another file: they choose where this one has them too
 
     @property
     def task(self) -> str | None:
@@ -67,10 +68,21 @@ class Source:
             if self.columns or self.langs:
                 raise ValueError(f"{self.paths[0]}: pictures have no columns or languages to choose from")
             return album.stream(self.part, self.strict)
+        return stream_pairs(
+            *self._files(), columns=self.columns, langs=self.langs, names=self.names, strict=self.strict
+        )
+
+    def side_names(self) -> Languages | None:
+        """What it calls its sides, if it is one file of texts that does."""
+        told = len(self.paths) > 1 or self.langs is not None or self.task is not None or self.album is not None
+        return None if told else side_names(self._files()[0], self.columns)
+
+    def _files(self) -> list[str]:
+        """Its paths, unless there is nothing and a task was meant."""
         near = get_close_matches(Path(self.paths[0]).name, TASKS, n=1)
         if len(self.paths) == 1 and near and not Path(self.paths[0]).exists():
             raise ValueError(f"{self.paths[0]}: no such file; did you mean the built-in task '{near[0]}'?")
-        return stream_pairs(*self.paths, columns=self.columns, langs=self.langs, strict=self.strict)
+        return self.paths
 
     def size(self) -> int:
         """Bytes; those of zipped files are fewer than what is in them, so they count for more."""
@@ -194,6 +206,8 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
     dev = dev or source.held_back()
     if dev is not None and dev.pictures != source.pictures:
         raise ValueError(f"{dev.paths[0]}: pictures and text do not go together")
+    names = source.names or source.side_names()  # they decide, not the order in which another file has them
+    source, dev = replace(source, names=names), dev and replace(dev, names=names)
     held = [] if dev is None else list(_pairs(dev.stream(), skipped))
     wanted, found = {p.source for p in held}, set()
     keep_all, hashed = source.size() <= large, hashlib.sha256()

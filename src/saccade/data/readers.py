@@ -24,6 +24,7 @@ from saccade.data.records import (
     SOURCE_KEYS,
     TARGET_KEYS,
     Languages,
+    Names,
     Row,
     json_lines,
     parsed,
@@ -74,13 +75,18 @@ def read_pairs(
 
 
 def stream_pairs(
-    *paths: Path | str, columns: tuple[int, int] | None = None, langs: Languages | None = None, strict: bool = False
+    *paths: Path | str,
+    columns: tuple[int, int] | None = None,
+    langs: Languages | None = None,
+    names: Languages | None = None,
+    strict: bool = False,
 ) -> Iterator[Pair | Skipped]:
     """Pairs, and every line that was left out, one by one. A file without any pair is an error.
 
     `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` chooses them where a
     file names its languages: in TMX, by the keys of JSON Lines, by the header of a table. Where there is nothing to
-    choose, they say what stands there. With `strict` the first line that cannot be used is an error.
+    choose, they say what stands there. `names` are what another file calls its sides: where this one calls them so too,
+    they choose, and elsewhere they mean nothing. With `strict` the first line that cannot be used is an error.
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
@@ -89,9 +95,11 @@ def stream_pairs(
         raise ValueError("columns and languages: one of them says where source and target stand")
     if len(files) == 2 and columns:
         raise ValueError("columns: only for one file, not for two parallel ones")
-    rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs)
+    rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs, names)
     any_pair, first = False, None
     for line, sides in rows:
+        if isinstance(sides, Names):
+            continue
         why = sides if isinstance(sides, str) else problem(sides)
         if why is None:
             any_pair = True
@@ -107,12 +115,22 @@ def stream_pairs(
         raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}{hint}' if first else ''}")
 
 
+def side_names(path: Path | str, columns: tuple[int, int] | None = None) -> Languages | None:
+    """What a file of pairs calls its sides, if it does and not just source and target."""
+    for _, sides in _rows(Path(path), columns, None):
+        if not isinstance(sides, str):
+            return sides if isinstance(sides, Names) else None  # the first pair
+    return None
+
+
 BARS = " ||| "  # between source and target, as aligners of words write them
 
 
 def stream_rows(path: Path, names: tuple[str, ...] | None = None) -> Iterator[Row]:
     """Line numbers of one file, with the two sides, or the columns of these names, or with why there are none."""
     for line, sides in _rows(path, None, names):
+        if isinstance(sides, Names):
+            continue
         why = sides if isinstance(sides, str) else problem(sides)
         yield line, sides if why is None else why
 
@@ -182,7 +200,9 @@ def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target"))
     return None
 
 
-def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None) -> Iterator[Row]:
+def _rows(
+    path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None, names: Languages | None = None
+) -> Iterator[Row]:
     lines = _lines(path)
     head = list(itertools.islice(lines, 500))
     full = [line.lstrip() for line in head if line.strip()]
@@ -201,18 +221,18 @@ def _rows(path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | 
     elif most(lambda line: "\t" in line):
         unquote = _bare if _all_quoted(full) else _unquoted
         rows_of = enumerate(([unquote(cell) for cell in line.split("\t")] for line in lines), 1)
-        kind, rows = "TSV", _columns(path, rows_of, columns, langs)
+        kind, rows = "TSV", _columns(path, rows_of, columns, langs, names)
     elif most(lambda line: BARS in line):
         rows_of = enumerate((line.split(BARS) for line in lines), 1)
-        kind, rows = "pairs with |||", _columns(path, rows_of, None, None)
+        kind, rows = "pairs with |||", _columns(path, rows_of, None, None, names)
     elif most(lambda line: line.startswith(("{", '["'))) and not full[0].startswith("[{"):
-        kind, rows = "JSON Lines", json_lines(lines, langs)
+        kind, rows = "JSON Lines", json_lines(lines, langs, names)
     elif full[0].lower().startswith(XML):
-        kind, rows = "TMX", tmx(path, lines, langs)
+        kind, rows = "TMX", tmx(path, lines, langs, names)
     elif full[0].startswith("[{") or full[0].strip() == "[":
         raise ValueError(f"{path}: is one JSON array, expected JSON Lines, an object a line: jq -c '.[]' {path.name}")
     elif most(lambda line: between in line, bare):
-        kind, rows = "CSV", _csv(path, lines, columns, langs, between)
+        kind, rows = "CSV", _columns(path, _records(path, lines, between), columns, langs, names)
     else:
         raise ValueError(
             f"{path}:1: expected two columns, separated by a tab or a comma, found one; name both of parallel files"
@@ -238,25 +258,32 @@ def _columns(
     rows: Iterable[tuple[int, Sequence[str]]],
     columns: tuple[int, int] | None,
     langs: tuple[str, ...] | None,
+    names: Languages | None,
 ) -> Iterator[Row]:
     """The two columns that are asked for; a first row that names them is a header."""
     wanted: tuple[int, ...] = columns or (1, 2)
     fixed, width = columns is None, None
     full = ((line, row) for line, row in rows if any(cell.strip() for cell in row))  # an empty line separates nothing
     head = list(itertools.islice(full, 20))
-    names = [cell.strip().lower() for cell in head[0][1]] if head else []
-    places = [[i for i, name in enumerate(names, 1) if name in keys] for keys in (SOURCE_KEYS, TARGET_KEYS)]
-    missing = [lang for lang in langs or () if lang.lower() not in names]
-    if langs is not None and head and not len(names) == len(missing) == 2:  # two columns that nobody named are theirs
+    titles = [cell.strip() for cell in head[0][1]] if head else []
+    lower = [title.lower() for title in titles]
+    places = [[i for i, title in enumerate(lower, 1) if title in keys] for keys in (SOURCE_KEYS, TARGET_KEYS)]
+    if columns is None and langs is None and names is not None and all(name.lower() in lower for name in names):
+        yield head[0][0], TITLED
+        langs = names
+    missing = [lang for lang in langs or () if lang.lower() not in lower]
+    if langs is not None and head and not len(lower) == len(missing) == 2:  # two columns that nobody named are theirs
         if missing:
-            raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(names)})")
-        wanted, fixed, width = tuple(names.index(lang.lower()) + 1 for lang in langs), False, len(names)
+            raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(lower)})")
+        wanted, fixed, width = tuple(lower.index(lang.lower()) + 1 for lang in langs), False, len(lower)
         head = head[1:]
     elif columns is None and all(len(place) == 1 for place in places):
-        wanted, fixed = (places[0][0], places[1][0]), len(names) == 2
+        wanted, fixed = (places[0][0], places[1][0]), len(lower) == 2
         head = head[1:]
-    elif len(names) >= max(wanted) and _titles([[row[i - 1] for i in wanted if i <= len(row)] for _, row in head]):
+    elif len(titles) >= max(wanted) and _titles([[row[i - 1] for i in wanted if i <= len(row)] for _, row in head]):
         yield head[0][0], TITLED
+        if len({lower[i - 1] for i in wanted}) == 2:
+            yield head[0][0], Names(*(titles[i - 1] for i in wanted))
         head = head[1:]
     for line, row in itertools.chain(head, full):
         if len(row) < max(wanted) or (fixed and len(row) != 2):
@@ -327,15 +354,9 @@ def _between(bare: list[str]) -> str:
     return max(counts, key=lambda sign: max(counts[sign].values(), default=0))
 
 
-def _csv(
-    path: Path, lines: Iterator[str], columns: tuple[int, int] | None, langs: tuple[str, ...] | None, between: str
-) -> Iterator[Row]:
-    csv.field_size_limit(10 * MOST_CHARACTERS)  # a longer field is an error of its line, not of the file
-    yield from _columns(path, _records(path, lines, between), columns, langs)
-
-
 def _records(path: Path, lines: Iterator[str], between: str) -> Iterator[tuple[int, Sequence[str]]]:
     """Rows of a CSV file, with the lines they begin at; a record of many lines is a quote that somebody forgot."""
+    csv.field_size_limit(10 * MOST_CHARACTERS)  # a longer field is an error of its line, not of the file
     number = first = 0
 
     def numbered() -> Iterator[str]:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 SOURCE_KEYS, TARGET_KEYS = ("source", "src", "input", "question"), ("target", "tgt", "output", "answer")
@@ -18,7 +18,17 @@ INLINE = ("bpt", "ept", "ph", "it", "ut")  # of TMX: code for a layout, which no
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
 Languages = tuple[str, str]
+
+
+class Names(NamedTuple):
+    """What a file calls its sides, in words of its own: a row before the first pair."""
+
+    source: str
+    target: str
+
+
 Keys = list[tuple[str, ...]]  # of a record in JSON: for each side what it may be called
+KNOWN: Keys = [SOURCE_KEYS, TARGET_KEYS]
 Variant = tuple[str, str]  # of a unit of TMX: its language, and its text
 
 
@@ -35,7 +45,7 @@ def parsed(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, Any] | list[An
         yield number, record if isinstance(record, dict | list) else "expected a JSON object"
 
 
-def json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+def json_lines(lines: Iterator[str], langs: tuple[str, ...] | None, names: Languages | None) -> Iterator[Row]:
     """The first record that can be used fixes the keys: in what order others have them says nothing of their sides."""
     fixed: Keys | None = [(lang,) for lang in langs] if langs else None
     for number, found in parsed(lines):
@@ -43,11 +53,13 @@ def json_lines(lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[
         if isinstance(record, str):
             yield number, record
             continue
-        keys = fixed or _keys(record)
+        keys = fixed or _keys(record, names)
         pairs = _sides(record, keys)
         if isinstance(pairs, str):
             yield number, pairs
             continue
+        if fixed is None and keys != KNOWN:
+            yield number, Names(*(key for (key,) in keys))
         fixed = keys
         yield from ((number, sides) for sides in pairs)
 
@@ -60,11 +72,16 @@ def _record(record: dict[str, Any] | list[Any]) -> dict[str, Any] | str:
     return record if isinstance(record, dict) else "expected a JSON object"
 
 
-def _keys(record: dict[str, Any]) -> Keys:
-    """What the sides are called in a record: by names that we know or, where it has none, as its only two texts are."""
+def _keys(record: dict[str, Any], names: Languages | None) -> Keys:
+    """What the sides are called in a record: as they are elsewhere, by names that we know or, where it has none, as its
+    only two texts are.
+    """
+    elsewhere: Keys = [(name,) for name in names or ()]
+    if elsewhere and not isinstance(_sides(record, elsewhere), str):
+        return elsewhere
     texts = [key for key, value in record.items() if isinstance(value, str)]
     known = any(record.get(key) is not None for key in (*SOURCE_KEYS, *TARGET_KEYS))
-    return [SOURCE_KEYS, TARGET_KEYS] if known or len(texts) != 2 else [(key,) for key in texts]
+    return KNOWN if known or len(texts) != 2 else [(key,) for key in texts]
 
 
 def _sides(record: dict[str, Any], wanted: Keys) -> list[list[str]] | str:
@@ -117,7 +134,7 @@ def _message(message: Any) -> Iterator[Sequence[str] | str]:
         yield from [BETWEEN] * len(filled[:-1])
 
 
-def tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Iterator[Row]:
+def tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None, names: Languages | None) -> Iterator[Row]:
     parser: Any = ElementTree.XMLPullParser(["end"])
     number, units, broken = 0, 0, False
     source, order = "", langs
@@ -139,7 +156,9 @@ def tmx(path: Path, lines: Iterator[str], langs: tuple[str, ...] | None) -> Iter
                     elif langs is None and len(variants) != 2:
                         yield number, f"expected 2 languages, found {len(variants)}: choose with --langs"
                     else:
-                        order = order or _order(variants, source)
+                        if order is None and (found := _order(variants, source, names)):
+                            order = found
+                            yield number, Names(*found)
                         yield number, _unit(variants, order)
                     element.clear()
                     broken = False
@@ -177,13 +196,15 @@ def _is_in(code: str, lang: str) -> bool:
     return code == lang or code.startswith(f"{lang}-")
 
 
-def _order(variants: list[Variant], source: str) -> Languages | None:
-    """The languages of all units, from the two variants of the first: that of the source, if the header names it, is
-    first. Without two languages there is no order but that of the file.
+def _order(variants: list[Variant], source: str, names: Languages | None) -> Languages | None:
+    """The languages of all units, from the two variants of the first: as they are elsewhere, or that of the source, if
+    the header names it, is first. Without two languages there is no order but that of the file.
     """
+    if names is not None and not isinstance(_unit(variants, names), str):
+        return names
     codes = [code for code, _ in variants]
-    names = [code.partition("-")[0] for code in codes]
-    first, second = names if names[0] != names[1] else codes  # en-US and en-GB are told apart by all they have
+    short = [code.partition("-")[0] for code in codes]
+    first, second = short if short[0] != short[1] else codes  # en-US and en-GB are told apart by all they have
     if not first or not second or first == second:
         return None
     return (second, first) if _is_in(source, second) else (first, second)

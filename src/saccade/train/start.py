@@ -103,7 +103,8 @@ def start(
     growth = _growth(source, target, pairs, say) if own is None else own
     with torch.device("meta"):  # what cannot be built, or cannot learn, leaves no folder behind
         check_room(build(config.model, source_size(config, source), len(target), config.shared))
-    data = config.data.model_copy(update={"content": material.content, "growth": growth})
+    found = {"content": material.content, "growth": growth, "names": material.source.names}
+    data = config.data.model_copy(update=found)
     return _replace(output, say, config.model_copy(update={"data": data}), source, target, first), material
 
 
@@ -141,7 +142,8 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
         raise ValueError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
 
     def source(part: str) -> Source:
-        return Source(data[part], part, data.get("columns"), data.get("langs"), data.get("strict", False))
+        read = {name: data[name] for name in ("columns", "langs", "strict", "names") if data.get(name)}
+        return Source(data[part], part, **read)
 
     material = gather(source("train"), source("dev") if data.get("dev") else None)
     material.watch = watch
