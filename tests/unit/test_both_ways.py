@@ -193,7 +193,7 @@ def test_a_prefix_is_kept(both):
         assert all(each.text.startswith("C A") for each in (p, *p.alternatives))
 
 
-def test_what_is_kept_is_judged_by_both_ways(tmp_path, monkeypatch):
+def test_what_is_kept_is_judged_by_all_who_have_a_say(tmp_path, monkeypatch):
     from saccade.search import Translator
     from saccade.train import start
     from saccade.train.loop import Learner
@@ -204,8 +204,9 @@ def test_what_is_kept_is_judged_by_both_ways(tmp_path, monkeypatch):
         "translate",
         lambda self, texts, options, **k: beams.append(options.beam) or translate(self, texts, options, **k),
     )
-    for both in (True, False):
-        asked = {"data": {"train": ["copy"]}, "model": {"width": 24, "both_ways": both}, "train": {"steps": 1}}
-        run, material = start(tmp_path / str(both), asked, say=lambda _: None)
+    for both, counts in ((True, False), (False, True), (False, False)):
+        model = {"width": 24, "both_ways": both, "counts": counts}
+        asked = {"data": {"train": ["copy"]}, "model": model, "train": {"steps": 1}}
+        run, material = start(tmp_path / f"{both} {counts}", asked, say=lambda _: None)
         Learner(run, material.examples(run.source, run.target), material.dev[:3]).evaluate()
-    assert beams == [2, 1]
+    assert beams == [2, 2, 1]

@@ -77,8 +77,8 @@ def translate_command(
         texts, file = [], Path("-")
     _check(texts, file, options, force, views)
     translator = load(*runs)
-    if options.coverage_penalty and translator.both_ways:
-        say("--coverage-penalty: is about writing from the start, so what both ways agree on is not sought")
+    if options.coverage_penalty and translator.agrees:
+        say("--coverage-penalty: is about writing from the start, so nobody else is asked to agree")
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
     pictures = {text for text in texts if _is_picture(text)}  # of arguments alone: a line of a file is text

@@ -31,6 +31,11 @@ class ModelConfig(Config):
         False,
         description="Whether a second decoder writes the target from its end; a beam then looks for what both like.",
     )
+    counts: bool = Field(
+        False,
+        description="Whether it is also counted which symbols of source and target go together, and in what company; "
+        "a beam then looks for what the counts like too.",
+    )
     tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
 
     groups: NonNegativeInt = Field(

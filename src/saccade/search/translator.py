@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
@@ -25,7 +26,8 @@ from saccade.data import (
     load_source,
 )
 from saccade.data.batches import pad, stack
-from saccade.model import Memory, Model
+from saccade.model import Counts, Memory, Model
+from saccade.model.counts import log_shares
 from saccade.model.images import ImageEncoder
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
@@ -58,11 +60,13 @@ class Translator:
         layer: int = -1,
         symbols: bool = False,
         growth: float = GROWTH,
+        counts: Sequence[Counts | None] = (),
     ) -> None:
         self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.growth = growth  # tokens of an output for each of its source, at most
         self.most = most_tokens - 1  # STOP is one of them
+        self.counts = counts  # of each model, if its run has any
         self.readers: Sequence[Tokeniser] | None = None  # one for each model, where they cut the source differently
         self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
 
@@ -71,9 +75,9 @@ class Translator:
         return isinstance(self.source, Frame)
 
     @property
-    def both_ways(self) -> bool:
-        """Whether any of the models also writes from the end, so that a beam seeks what both ways like."""
-        return any(model.mirrored is not None for model in self.models)
+    def agrees(self) -> bool:
+        """Whether a beam asks others too: some model also writes from the end, or something was counted."""
+        return any(model.mirrored is not None for model in self.models) or any(self.counts)
 
     @overload
     def __call__(
@@ -292,9 +296,22 @@ class Translator:
             grown=grown,
             **usual,
         )
-        if not self.both_ways or beam == 1 or options.sample or options.coverage_penalty:
+        if not self.agrees or beam == 1 or options.sample or options.coverage_penalty:
             return found
-        return agree(self.models, memories, found, limits, free=not begin, **usual)
+        judge = partial(self._counted, sources) if any(self.counts) else None
+        return agree(self.models, memories, found, limits, free=not begin, counted=judge, **usual)
+
+    def _counted(self, sources: list[Reading], texts: list[list[tuple[int, ...]]]) -> list[list[float]]:
+        """The log share that each of several texts of each source has among them, as the counts of all runs judge."""
+        whose = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+        written = [[n for n in text if n != STOP] for each in texts for text in each]
+        opinions = []
+        for i, counts in enumerate(self.counts):
+            if counts is not None:
+                pairs = [(sources[w].numbers(i)[: self.most], text) for w, text in zip(whose, written, strict=True)]
+                opinions.append(log_shares(counts.judge(pairs), whose))
+        mean = np.mean(opinions, 0)
+        return [mean[whose == i].tolist() for i in range(len(texts))]
 
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty

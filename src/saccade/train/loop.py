@@ -93,6 +93,7 @@ class Learner:
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
         self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
         self.kept = self._kept()
+        run.count(examples)
         self.todo: Iterator[NDArray[np.int64]] = iter(())
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
@@ -379,11 +380,11 @@ class Learner:
 
 
 def quick_beam(config: ModelConfig) -> int:
-    """How the dev set is written on the way: greedily or, where two ways have to agree, with the least beam.
+    """How the dev set is written on the way: greedily or, where several have to agree, with the least beam.
 
     Judged by the way from the start alone, weights would be kept whose other way is still young.
     """
-    return 2 if config.both_ways else 1
+    return 2 if config.both_ways or config.counts else 1
 
 
 def find_device(name: str) -> torch.device:

@@ -28,8 +28,8 @@ from torch import Tensor
 from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.train import LENGTHS
-from saccade.data import MOST_TOKENS, Frame, Tokeniser
-from saccade.model import Model, build
+from saccade.data import MOST_TOKENS, Frame, Numbers, Tokeniser
+from saccade.model import Counts, Model, build
 from saccade.search import Translator
 from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
@@ -142,8 +142,14 @@ class Run:
         """Of a source or an output: what is longer is cut, and said to be; nothing is learned from it."""
         return self.config.model.longest_source or MOST_TOKENS
 
-    def translator(self, models: Sequence[Model], limit: int | None = None, layer: int | None = None) -> Translator:
-        """Models of this run, or of others with its symbols, at work."""
+    def translator(
+        self,
+        models: Sequence[Model],
+        limit: int | None = None,
+        layer: int | None = None,
+        counts: Sequence[Counts | None] | None = None,
+    ) -> Translator:
+        """Models of this run, or of others with its symbols and with their `counts`, at work."""
         return Translator(
             models,
             self.source,
@@ -152,7 +158,30 @@ class Run:
             self.config.model.glances if layer is None else layer,
             self.config.target.spelt,
             self.config.data.growth,
+            [self.counts()] if counts is None else counts,
         )
+
+    def count(self, examples: Sequence[Numbers]) -> None:
+        """Counts what stands together in these pairs, if the run is to know that and does not yet."""
+        path = self.path / "counts.safetensors"
+        if self.config.model.counts and not path.exists():
+            assert isinstance(self.source, Tokeniser)
+            counts = Counts.learn(examples, (len(self.source), len(self.target)))
+            save_tensors(path, {name: torch.from_numpy(array) for name, array in counts.arrays().items()})
+
+    def counts(self) -> Counts | None:
+        """What was counted, if anything."""
+        if not self.config.model.counts:
+            return None
+        assert isinstance(self.source, Tokeniser)
+        path, sizes = self.path / "counts.safetensors", (len(self.source), len(self.target))
+        try:
+            found = Counts.of({name: tensor.numpy() for name, tensor in load_tensors(path)[0].items()})
+        except (KeyError, IndexError, TypeError):
+            found = None
+        if found is None or found.sizes != sizes:
+            raise ValueError(f"{path}: does not fit the symbols of the run")
+        return found
 
     def _fill(self, model: Model, name: str) -> None:
         tensors, _ = load_tensors(self.path / name)
@@ -248,7 +277,10 @@ def load(path: Path | str, *others: Path | str) -> Translator:
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
     layers = {run.config.model.glances for run in runs}
     translator = first.translator(
-        [run.model() for run in runs], min(limits, default=None), layers.pop() if len(layers) == 1 else 0
+        [run.model() for run in runs],
+        min(limits, default=None),
+        layers.pop() if len(layers) == 1 else 0,
+        [run.counts() for run in runs],
     )
     translator.readers = None if alike else readers
     translator.growth = max(run.config.data.growth for run in runs)

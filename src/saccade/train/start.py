@@ -31,7 +31,7 @@ from saccade.data import (
     unwatched,
 )
 from saccade.data.order import order, recurring
-from saccade.model import build
+from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
 from saccade.train.loop import find_device
 from saccade.train.memory import check_room
@@ -261,7 +261,7 @@ def _ordered(
 ) -> RunConfig:
     """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, groups
     of their symbols that recur get vectors of their own; attention also walks, if there are few words or time for few
-    passes; if there is time for many, they are written both ways.
+    passes; if there is time for many, they are written both ways. What stands together is counted.
 
     Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
@@ -292,6 +292,14 @@ def _ordered(
             f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
             "vector of their own (model.groups=0: none)"
         )
+    if (
+        spelt
+        and short
+        and "counts" not in asked["model"]
+        and Counts.can((len(learnt["source"]), len(learnt["target"])))
+    ):
+        model = model.model_copy(update={"counts": True})
+        say("counts: which symbols stand together is counted too, and has a say (model.counts=false: without)")
     alone = model.family != "luong" or model.walk  # a walk gained nothing by it; the others were not measured
     if spelt and not few_words and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
