@@ -127,7 +127,9 @@ def test_what_cannot_be_cut_is_no_pair():
     assert counts.judge([([1], [1, 2, 3]), ([], [1]), ([1] * 50, [1] * 50)]).tolist() == [-math.inf] * 3
     assert np.isfinite(counts.judge([([3, 0], [4])])).all()  # never met, but it can be
     assert Counts.learn([], SIZES).judge([([1], [1])]) < 0
-    assert not Counts.can((5_000, 100))
+    assert Counts.can([([1, 2], [1])] * 9 + [([1], [1, 2, 3])], SIZES)
+    assert not Counts.can([([1, 2], [1])] * 8 + [([1], [1, 2, 3])], SIZES)
+    assert not Counts.can([([1, 2], [1])], (5_000, 100))
     nothing = np.array([-math.inf, -math.inf, -3.0, -math.inf])
     assert log_shares(nothing, np.array([0, 0, 1, 1])).tolist() == [0.0, 0.0, 0.0, -20.0]
 

@@ -23,6 +23,7 @@ ROUNDS = 6  # of EM
 SHAPES = ((1, 1), (1, 0), (1, 2), (2, 1))  # symbols of source and target in a piece
 LIKELY = (1.0, 0.1, 0.01, 0.01)  # how likely they are before anything is known; EM finds out more
 LEAST = 1e-12  # chance of a piece that was never met
+MOST_PAIRS = 0.9  # share of them that must be short enough, and not longer in the target than pieces are
 MOST_KINDS = 10_000_000  # of pieces that there might be
 MOST_PLACES = 1_600  # symbols of a source times those of its target: what is longer is not judged
 HARDLY = -20.0  # log share of what cannot be cut, beside what can
@@ -58,9 +59,10 @@ class Counts:
         self.chances = chances  # [P]: of each piece, wherever it stands
 
     @staticmethod
-    def can(sizes: tuple[int, int]) -> bool:
-        """Whether so many symbols of source and target make no more pieces than can be listed."""
-        return sum(_kinds(sizes)) <= MOST_KINDS
+    def can(some: Sequence[Numbers], sizes: tuple[int, int]) -> bool:
+        """Whether most pairs like these can be cut, and so many symbols make no more pieces than can be listed."""
+        cut = sum(len(numbers) for numbers, _, _ in _alike(some))
+        return cut >= MOST_PAIRS * len(some) and sum(_kinds(sizes)) <= MOST_KINDS
 
     @classmethod
     def learn(cls, examples: Sequence[Numbers], sizes: tuple[int, int]) -> "Counts":

@@ -43,7 +43,6 @@ IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of wo
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
 SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
-MOST = 0.99  # share of the pairs that count for it: a few long ones are worked out in parts
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
@@ -279,7 +278,7 @@ def _ordered(
         return config
     model, few_words = config.model, material.count < FEW
     short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    short &= float(np.quantile([len(p.source) * len(p.target) for p in material.sample], MOST)) <= WALKABLE
+    short &= max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
     if spelt and "walk" not in asked["model"] and model.can_walk and (passes < HURRIED or few_words) and short:
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
@@ -292,12 +291,8 @@ def _ordered(
             f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
             "vector of their own (model.groups=0: none)"
         )
-    if (
-        spelt
-        and short
-        and "counts" not in asked["model"]
-        and Counts.can((len(learnt["source"]), len(learnt["target"])))
-    ):
+    sizes = len(learnt["source"]), len(learnt["target"])
+    if spelt and short and "counts" not in asked["model"] and Counts.can(numbers, sizes):
         model = model.model_copy(update={"counts": True})
         say("counts: which symbols stand together is counted too, and has a say (model.counts=false: without)")
     alone = model.family != "luong" or model.walk  # a walk gained nothing by it; the others were not measured
