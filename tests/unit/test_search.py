@@ -310,3 +310,14 @@ def test_a_prediction_tells_the_tree_in_words():
         assert branch.probability == pytest.approx(math.exp(branch.score - above))
     assert said.text + ("" if said.cut_output else "∎") in texts
     assert Prediction.read(said.record()).tree[0].text == said.tree[0].text
+
+
+def test_blanks_around_a_text_are_not_part_of_it():
+    tokeniser = Tokeniser.train(["a b c", "d e"], "characters")
+    torch.manual_seed(0)
+    model = build(ModelConfig(family="luong", width=8), len(tokeniser), len(tokeniser))
+    translator = Translator([model], tokeniser, tokeniser)
+    plain, wrapped = translator("a b"), translator(" \ta b\n")
+    assert plain.text == wrapped.text
+    assert [t.text for t in plain.source_tokens] == [t.text for t in wrapped.source_tokens]
+    assert [t.span for t in wrapped.source_tokens[:-1]] == [(2, 3), (3, 4), (4, 5)]

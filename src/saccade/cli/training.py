@@ -143,6 +143,9 @@ def train_only(run: Run, material: Material, began: float, changes: dict[str, An
             if few < FEW_STEPS and run.config.train.minutes is not None:
                 smaller = ", or --preset tiny" if run.config.model.width > TINY else ""
                 say(f"only {few} steps fit into the time, too few to learn much: try more --minutes{smaller}")
+            looked, sources = learner.plan.dev_sources, len({p.source for p in material.dev})
+            if looked < sources:
+                say(f"scores on the way are of {looked:,} of the {sources:,} dev sources, to keep within the time")
             if learner.step:
                 say(f"going on from step {learner.step:,}")
 
@@ -172,7 +175,7 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
     sides = (1,) if isinstance(run.source, Frame) else (0, 1)  # of a picture there is only its place
     unknown = sum(any(UNKNOWN in example[side] for side in sides) for example in learner.dev_examples)
     if unknown:
-        say(f"{unknown} of {len(material.dev)} dev pairs have symbols that stand nowhere in train")
+        say(f"{unknown} of {len(material.dev)} dev pairs have symbols that the model does not know")
     steps = plan.steps - plan.start
     table.add_row("plan", f"{steps:,} steps, {steps / max(1, batches):.1f} epochs of {batches:,} batches")
     if run.config.train.minutes is not None:

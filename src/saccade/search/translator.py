@@ -244,11 +244,11 @@ class Translator:
                 return Reading(text, [], (), (), False, wrong=str(error))
         if not text.strip():
             return Reading(text, [], (), (), False)
-        encoded = self.source.encode(text)
+        encoded = _stripped(self.source, text)
         unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
         tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
         ended = (*tokens, Token(END, (len(text), len(text))))
-        readings = tuple(reader.encode(text) for reader in self.readers or ())
+        readings = tuple(_stripped(reader, text) for reader in self.readers or ())
         for other in readings[1:]:
             unknown += tuple(text[a:b] for n, (a, b) in zip(other.ids, other.spans, strict=True) if n == UNKNOWN)
         cut = max(len(found.ids) for found in (encoded, *readings)) > self.most
@@ -415,6 +415,13 @@ class Translator:
             start, end = min(end, max(0, len(text) - 1)), len(text)
             pieces.append(Token(text[start:end], (start, end)))
         return pieces
+
+
+def _stripped(reader: Tokeniser, text: str) -> Encoded:
+    """A text without the blanks around it, as it was learned; where its tokens stand is told of the whole."""
+    before = len(text) - len(text.lstrip())
+    encoded = reader.encode(text.strip())
+    return Encoded(encoded.ids, [(a + before, b + before) for a, b in encoded.spans])
 
 
 def together(order: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:

@@ -18,6 +18,7 @@ from saccade.config.train import LENGTHS
 from saccade.data import (
     MOST_TOKENS,
     TASKS,
+    UNKNOWN,
     Frame,
     Material,
     Pair,
@@ -43,6 +44,7 @@ IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of wo
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
 SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
+STRANGE = 0.1  # share of targets with symbols that a lender cannot write: more is another task
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
 MINUTES = 5.0  # of training, unless something else is asked for
 Asked = dict[str, dict[str, Any]]  # settings by section
@@ -84,6 +86,7 @@ def start(
     if init is not None:
         config, source, target, first = _lent(asked, Run.open(init))
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
+        _check_known(init, target, texts["target"], say)
     else:
         config, source, target = _chosen(asked, texts, material, preset, say)
         first = None
@@ -321,6 +324,19 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
     config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
     return config, lender.source, lender.target, lender.model().state_dict()
+
+
+def _check_known(init: Path, target: Tokeniser, texts: list[str], say: Callable[[str], None]) -> None:
+    """What a lender cannot write it cannot be taught: no output ever holds an unknown symbol."""
+    strange = [text for text, ids in zip(texts, target.encode_all(texts), strict=True) if UNKNOWN in ids]
+    if not strange:
+        return
+    what = f"--init {init}: {len(strange):,} of {len(texts):,} targets have symbols that it cannot write, such as"
+    encoded = target.encode(strange[0])
+    what += next(f" {strange[0][a:b]!r}" for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
+    if len(strange) > STRANGE * len(texts):
+        raise ValueError(f"{what}; train a new run without it")
+    say(what)
 
 
 def _check_lengths(config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair]) -> None:

@@ -1,0 +1,74 @@
+"""How a run begins: what it is lent, what is left out, and on what it is judged on the way."""
+
+import itertools
+
+import pytest
+
+from saccade.search import Translator
+from saccade.train import start, train
+from saccade.train.loop import Learner
+
+
+def test_a_lender_is_taught_nothing_that_it_cannot_write(tmp_path):
+    words = ["".join(w) for w in itertools.permutations("abcd", 3)]
+    for name, strange in (("first", 0), ("few", 1), ("many", 24)):
+        rows = (f"{w}\t{w.upper()}{'é' * (n < strange)}\n" for n, w in enumerate(words))
+        (tmp_path / f"{name}.tsv").write_text("".join(rows))
+    small = {"model": {"width": 16}, "train": {"steps": 2}}
+    run, material = start(
+        tmp_path / "a", {"data": {"train": [str(tmp_path / "first.tsv")]}, **small}, say=lambda _: None
+    )
+    train(run, material.examples(run.source, run.target), material.dev)
+    said: list[str] = []
+    for name in ("few", "many"):
+        asked = {"data": {"train": [str(tmp_path / f"{name}.tsv")]}, "train": {"steps": 2}}
+        if name == "few":
+            start(tmp_path / name, asked, init=run.path, say=said.append)
+            assert any("1 of 2" in line and "symbols that it cannot write, such as 'é'" in line for line in said)
+        else:
+            with pytest.raises(ValueError, match="targets have symbols that it cannot write, such as 'é'; train a new"):
+                start(tmp_path / name, asked, init=run.path, say=said.append)
+            assert not (tmp_path / name).exists()
+
+
+def test_scores_on_the_way_are_of_sources_from_all_over_the_dev_set(tmp_path, monkeypatch):
+    words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
+    (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words))
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16}, "train": {"steps": 2}}
+    run, material = start(tmp_path / "a", asked, say=lambda _: None)
+    learner = Learner(run, material.examples(run.source, run.target), material.sample[:100])
+    seen = []
+    translate = Translator.translate
+    monkeypatch.setattr(
+        Translator,
+        "translate",
+        lambda self, texts, *a, **k: seen.append(list(texts)) or translate(self, texts, *a, **k),
+    )
+    every = [p.source for p in material.sample[:100]]
+    learner._score(10)
+    learner._score(1000)
+    assert seen == [every[::10], every]
+
+
+def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
+    words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
+    (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words) + f"{'abc' * 400}\tABC\n")
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16}, "train": {"steps": 2}}
+    said: list[str] = []
+    run, material = start(tmp_path / "a", asked, say=said.append)
+    (named,) = (line for line in said if "more than 1,024 symbols" in line)
+    assert named.startswith("skipped 1 pair: ")
+    assert "train.tsv abcabc" in named
+    examples = material.examples(run.source, run.target, run.most_tokens)
+    assert len(examples) == material.count == len(material.sample)
+    assert max(map(max, examples.lengths())) < 10
+    assert material.untold() == []  # said once
+    asked["data"]["strict"] = True
+    with pytest.raises(ValueError, match=r"more than 1,024 symbols: abcabc.*leave out --strict"):
+        start(tmp_path / "b", asked, say=said.append)
+    (tmp_path / "long.tsv").write_text(f"{'abc' * 400}\tABC\n{'abd' * 400}\tABD\n")
+    with pytest.raises(ValueError, match="every pair has more than 1,024 symbols on a side"):
+        spelt = {side: {"kind": "characters"} for side in ("source", "target")}
+        start(tmp_path / "c", {**asked, **spelt, "data": {"train": [str(tmp_path / "long.tsv")]}}, say=said.append)
+    assert not (tmp_path / "b").exists()
+    assert not (tmp_path / "c").exists()
