@@ -311,6 +311,10 @@ def test_batches_that_were_asked_for_count_as_so_many_epochs():
     assert (usual.passes(1000), larger.passes(1000)) == (5, 20)
 
 
+def test_an_epoch_is_a_step_at_least():
+    assert Amount(3, 22, True, steps=200).passes(1000) == 200
+
+
 class TestFrames:
     @pytest.fixture
     def album(self, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 What was measured of these choices so far, on dates and on words to phones, is in docs/recipes.md.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,7 +84,7 @@ class Amount:
             return self.epochs
         speed = READING if self.spelt and self.pictures else SPEED[self.spelt]
         seen = self.steps * (self.batch_tokens or usual) / 2 if self.steps else 60 * (self.minutes or 0) * speed
-        return seen / max(1, self.tokens)
+        return min(seen / max(1, self.tokens), self.steps or math.inf)  # few pairs do not fill a batch: an epoch is one
 
 
 class Automatic(NamedTuple):
