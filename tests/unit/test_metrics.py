@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from saccade.cli.evaluation import print_report
+from saccade.cli.evaluation import print_report, print_score
 from saccade.evaluate.report import report
-from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores
+from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores, wilson
 from saccade.see import Prediction
 
 OUTPUTS = ["the cat sat on the mat", "a dog runs fast in the park", "hello there my old friend"]
@@ -64,6 +64,25 @@ def test_an_interval_covers_what_it_should():
         low, high = interval(parts, lambda total: total[0] / total[1], seed=trial, samples=200)
         held += low <= 0.7 <= high
     assert held >= 85
+
+
+def test_a_share_is_never_certain():
+    """Of a share of 0.95 and 20 outputs, all are right in a third of the tests; the interval holds it all the same."""
+    chance = np.random.default_rng(0)
+    ends = [wilson((chance.random(20) < 0.95).sum(), 20) for _ in range(1000)]
+    assert 920 <= sum(low <= 95 <= high for low, high in ends) <= 990
+    for right in (0, 1):
+        said = [Prediction("w", "x" if right else "y", -1)] * 3
+        found = report(said, [["x"]] * 3, symbols=True)
+        for low, high in (found.intervals["exact"], found.intervals["wer"], found.by_length[0].exact_interval):
+            assert 0 <= low < high <= 100
+        assert found.intervals["exact"][right] == found.scores["exact"]
+
+
+def test_one_source_is_one_source():
+    console = Console(file=io.StringIO())
+    print_score(report([Prediction("w", "x", -1)], [["x"]], symbols=True), console)
+    assert "of 1 source, beam 5" in console.file.getvalue()
 
 
 def test_a_report_counts_words_and_symbols_as_the_shared_tasks_do():

@@ -22,6 +22,7 @@ from saccade.evaluate import (
     against,
     comparison_page,
     comparison_record,
+    counted,
     evaluate,
     health,
     judge,
@@ -104,7 +105,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
     for name, path in runs.items():
         translator = _loaded(path)
         corpus = _corpus(translator, test, [path])
-        say(f"{name}: {len({p.source for p in corpus.pairs}):,} sources")
+        say(f"{name}: {counted(len({p.source for p in corpus.pairs}), 'source')}")
         found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
     kinds = {s.report.symbols for s in found.values()}
     spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # where no run says it, or each its own
@@ -256,7 +257,7 @@ def print_score(report: Report, console: Console, where: str = "dev:") -> None:
     signature = report.signatures.get(main) or "percent of outputs that are right in every symbol"
     console.print(
         f"{where} {NAMES[main]} {report.scores[main]:.2f} (95%: {low:.1f} – {high:.1f}) "
-        f"of {report.counts['sources']:,} sources, beam 5; {signature}",
+        f"of {counted(report.counts['sources'], 'source')}, beam 5; {signature}",
         highlight=False,
         soft_wrap=True,
     )
@@ -270,7 +271,7 @@ def say_lost(report: Report) -> None:
         ("cut_output", "reached the limit of the output, and were cut"),
     ):
         if report.counts[name]:
-            say(f"{report.counts[name]} of {report.counts['sources']} sources {what}")
+            say(f"{report.counts[name]} of {counted(report.counts['sources'], 'source')} {what}")
 
 
 def print_samples(translator: Translator, sources: list[str], console: Console) -> None:
@@ -313,8 +314,8 @@ def _symbol_links(p: Prediction) -> list[str]:
 
 
 def _title(report: Report) -> str:
-    counts = report.counts
-    return f"{counts['sources']:,} sources, {counts['references']:,} references; all figures in percent"
+    told = (counted(report.counts[f"{what}s"], what) for what in ("source", "reference"))
+    return f"{', '.join(told)}; all figures in percent"
 
 
 def info_command(path: Path, as_json: bool) -> None:

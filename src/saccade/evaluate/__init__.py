@@ -15,7 +15,7 @@ from saccade.evaluate.compare import (
     read_outputs,
 )
 from saccade.evaluate.pages import comparison_page, report_page
-from saccade.evaluate.report import NAMES, TEXT, Report, evaluate
+from saccade.evaluate.report import NAMES, TEXT, Report, counted, evaluate
 
 __all__ = [
     "NAMES",
@@ -27,6 +27,7 @@ __all__ = [
     "against",
     "comparison_page",
     "comparison_record",
+    "counted",
     "evaluate",
     "health",
     "judge",

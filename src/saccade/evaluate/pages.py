@@ -8,7 +8,7 @@ import numpy as np
 from saccade.data import Pair
 from saccade.evaluate.attention import Health, Judged, health
 from saccade.evaluate.compare import Shared, System, against, agreements, likely
-from saccade.evaluate.report import NAMES, Report
+from saccade.evaluate.report import NAMES, Report, counted
 from saccade.metrics import plain, text_parts
 from saccade.see import Prediction
 from saccade.see.chart import Series, chart
@@ -53,7 +53,7 @@ def _by_length(systems: Sequence[System]) -> str:
     for same in zip(*(s.report.by_length for s in systems), strict=True):  # one bucket, of each system
         figures = [_with(*f) for b in same for f in ((b.bleu, b.bleu_interval), (b.exact, b.exact_interval))]
         rows.append((f"{same[0].first}–{same[0].last}", f"{same[0].sources:,}", *figures))
-    table = _rows("In percent; in brackets the middle 95%", (unit, "sources", *heads), rows)
+    table = _rows("In percent; in brackets 95% intervals", (unit, "sources", *heads), rows)
     return f"<h2>By length</h2>{''.join(charts)}{table}"
 
 
@@ -124,7 +124,7 @@ def _scores(systems: Sequence[System]) -> str:
         rows.append(f'<tr><th scope="row">{_e(NAMES[name])}</th>{"".join(cells)}</tr>')
     signed = "".join(f"<li>{_e(NAMES[name])}: {_e(text)}</li>" for name, text in systems[0].report.signatures.items())
     count = systems[0].report.counts["sources"]
-    told = f"In percent, of {count:,} sources; small: the middle 95% of test sets like this one"
+    told = f"In percent, of {counted(count, 'source')}; small: 95% intervals"
     table = f"<caption>{told}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f"{_plain(table)}<ul>{signed}</ul>"
 

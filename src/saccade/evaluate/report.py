@@ -1,6 +1,6 @@
 """Scores of a run on pairs, with intervals, by length."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from saccade.metrics import (
     plain,
     text_parts,
     text_scores,
+    wilson,
 )
 from saccade.search import Options, Translator
 from saccade.see import Prediction
@@ -146,7 +147,6 @@ def report(
     letters = [edits(o, known) for o, known in zip(outputs, wanted, strict=True)]
     parts = {
         "bleu": bleu_parts(raw, references),
-        "exact": right,
         "per": np.array([[e.wrong, e.length] for e in tokens], dtype=np.float64).reshape(-1, 2),
         "cer": np.array([[e.wrong, e.length] for e in letters], dtype=np.float64).reshape(-1, 2),
     }
@@ -156,11 +156,12 @@ def report(
     bleu = text_scores(raw, references, ("bleu",))["bleu"]
     text = {name: text_parts(name, raw, references) for name in (("chrf", "ter") if shifted else ("chrf",))}
     scores = {"bleu": bleu.score, **{name: found.score(found.rows.sum(0)) for name, found in text.items()}}
-    scores |= {name: share(parts[name].sum(0)) for name in ("exact", "per", "cer")}
+    scores |= {"exact": share(right.sum(0)), **{name: share(parts[name].sum(0)) for name in ("per", "cer")}}
     scores["wer"] = 100 - scores["exact"]
     scores |= caption_scores(raw, references) if pictures else {}
     intervals = {name: interval(rows, bleu_of if name == "bleu" else share) for name, rows in parts.items()}
     intervals |= {name: interval(found.rows, found.score) for name, found in text.items()}
+    intervals["exact"] = wilson(*right.sum(0))
     intervals["wer"] = 100 - intervals["exact"][1], 100 - intervals["exact"][0]
     several = sum(" " in p.source.strip() for p in predictions)
     unit = "words" if 2 * several > len(predictions) else "characters"
@@ -204,6 +205,14 @@ def share(total: NDArray[np.float64]) -> float:
     return 100 * float(total[0]) / max(1.0, float(total[1]))
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "source"), counted(1200, "source")
+    ('1 source', '1,200 sources')
+    """
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
+
+
 def _length(text: str, unit: str) -> int:
     return len(text.split()) if unit == "words" else len(text.strip())
 
@@ -227,13 +236,10 @@ def _by_length(lengths: list[int], bleu: NDArray[np.float64], right: NDArray[np.
         (first, _, rows), (_, last, more) = groups[-2:]
         groups[-2:] = [(first, last, rows + more)]
 
-    def measure(parts: NDArray[np.float64], score: Callable[[NDArray[np.float64]], float]) -> Any:
-        return score(parts.sum(0)), interval(parts, score)
-
     found = []
     for first, last, rows in groups:
-        bleu_score, bleu_interval = measure(bleu[rows], bleu_of)
-        exact, exact_interval = measure(right[rows], share)
+        total = right[rows].sum(0)
+        figures = bleu_of(bleu[rows].sum(0)), interval(bleu[rows], bleu_of), share(total), wilson(*total)
         top = min(last, max(lengths[i] for i in rows)) if rows else last
-        found.append(Bucket(first, top, len(rows), bleu_score, bleu_interval, exact, exact_interval))
+        found.append(Bucket(first, top, len(rows), *figures))
     return found

@@ -6,7 +6,7 @@ them: a word is right only if all of it is, and the nearest reference counts.
 """
 
 from saccade.metrics.alignment import Agreement, Gold, Link, agreement, read_gold
-from saccade.metrics.bootstrap import interval, paired
+from saccade.metrics.bootstrap import interval, paired, wilson
 from saccade.metrics.captions import caption_scores, caption_signatures
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
@@ -38,4 +38,5 @@ __all__ = [
     "text_parts",
     "text_scores",
     "too_short",
+    "wilson",
 ]

@@ -1,11 +1,13 @@
 """How far a figure would move with another test set of the same kind."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 SAMPLES = 1000
+Z = 1.96  # of the normal distribution 95% lie within so many standard deviations
 
 
 def interval(
@@ -25,6 +27,23 @@ def interval(
     found = [score(parts[chance.integers(len(parts), size=len(parts))].sum(0)) for _ in range(samples)]
     low, high = np.percentile(found, [2.5, 97.5])
     return float(low), float(high)
+
+
+def wilson(right: float, total: float) -> tuple[float, float]:
+    """Between which shares, in percent, the true one lies with 95% (Wilson 1927), if so many of all were right. Of none
+    or all no other test set can be drawn, and yet the next one may be otherwise.
+
+        (p + z²/2n ± z √(p(1 − p)/n + z²/4n²)) / (1 + z²/n)
+
+    >>> [[round(end, 1) for end in wilson(right, 10)] for right in (0, 5, 10)]
+    [[0.0, 27.8], [23.7, 76.3], [72.2, 100.0]]
+    """
+    if not total:
+        return 0.0, 100.0
+    p, n = right / total, total
+    middle, half = p + Z**2 / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2))
+    low, high = ((middle + side) / (1 + Z**2 / n) for side in (-half, half))
+    return 100 * max(0.0, low), 100 * min(1.0, high)
 
 
 def paired(
