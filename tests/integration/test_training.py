@@ -14,7 +14,7 @@ import torch
 
 import saccade.train.loop as loop_module
 from saccade.config import RunConfig, TrainConfig
-from saccade.data import START, STOP, TASKS, Batch, Examples, Tokeniser, tokenise
+from saccade.data import START, STOP, TASKS, Batch, Examples, Pair, Tokeniser, tokenise
 from saccade.search import beam_search
 from saccade.train import Plan, Run, Stopped
 from saccade.train import train as train_examples
@@ -292,6 +292,15 @@ def test_a_torn_line_does_not_swallow_the_next_measurement(tmp_path, end):
     metrics.write_bytes(metrics.read_bytes().rstrip() + end)
     train(Run.open(run.path))
     assert [json.loads(line)["step"] for line in metrics.read_text().splitlines()] == [6, 12, 18, 24]
+
+
+def test_info_calls_the_score_what_training_called_it(tmp_path):
+    run = start(tmp_path / "run", target={"kind": "words"})  # which are judged by BLEU, if there are four of them
+    train(run, dev=[Pair("a b c", "c b a")])
+    assert "dev_chrf" in run.facts()
+    metrics = run.path / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().replace('"metric": "chrf", ', ""))
+    assert "dev_bleu" in run.facts()  # as older files are read, which do not tell
 
 
 def test_lines_that_are_no_measurements_are_left_out(straight):

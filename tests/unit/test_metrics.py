@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from saccade.cli.evaluation import print_report, print_score
+from saccade.evaluate import NAMES, System, against
 from saccade.evaluate.report import report
-from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, text_scores, wilson
+from saccade.metrics import bleu_of, bleu_parts, confusions, edits, interval, judged_by, text_scores, wilson
 from saccade.see import Prediction
 
 OUTPUTS = ["the cat sat on the mat", "a dog runs fast in the park", "hello there my old friend"]
@@ -77,6 +78,22 @@ def test_a_share_is_never_certain():
         for low, high in (found.intervals["exact"], found.intervals["wer"], found.by_length[0].exact_interval):
             assert 0 <= low < high <= 100
         assert found.intervals["exact"][right] == found.scores["exact"]
+
+
+@pytest.mark.parametrize(
+    ("spelt", "wanted", "main"),
+    [(True, "a b c d", "exact"), (False, "a red wall", "chrf"), (False, "a red wall again", "bleu")],
+)
+def test_all_judge_by_the_same_figure(spelt, wanted, main):
+    """Also where nothing is right: a BLEU of 0 is no reason to tell chrF in its place."""
+    found = report([Prediction("w", "x", -1)], [[wanted]], symbols=spelt)
+    console = Console(file=io.StringIO())
+    print_score(found, console)
+    assert found.main == judged_by(spelt, [wanted]) == main
+    assert f"dev: {NAMES[main]} 0.00" in console.file.getvalue()
+    near, far = (System(said, report([Prediction("w", said, -1)] * 9, [[wanted]] * 9, spelt)) for said in (wanted, "x"))
+    (a,) = against([far, near])
+    assert (a.better, round(a.difference)) == (wanted, 100)
 
 
 def test_one_source_is_one_source():

@@ -122,7 +122,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         print(json.dumps(comparison_record(ordered, corpus.pairs), ensure_ascii=False))
         return
     console = Console(file=sys.stdout)
-    main = "exact" if symbols else "bleu"
+    main = ordered[0].report.main
     table = Table("system", NAMES[main], "95% interval", title=_title(ordered[0].report), title_justify="left")
     for s in ordered:
         low, high = s.report.intervals[main]
@@ -252,7 +252,7 @@ def print_health(looked: Health, console: Console) -> None:
 
 def print_score(report: Report, console: Console, where: str = "dev:") -> None:
     """One line: the figure that says most, its interval, and how it was computed."""
-    main = "exact" if report.symbols else "bleu" if report.scores["bleu"] else "chrf"  # where no text has four words
+    main = report.main
     low, high = report.intervals[main]
     signature = report.signatures.get(main) or "percent of outputs that are right in every symbol"
     console.print(

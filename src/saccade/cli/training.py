@@ -19,8 +19,8 @@ from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, UNKNOWN, Frame, Material, Pair
 from saccade.errors import UsageError
-from saccade.evaluate import evaluate
-from saccade.metrics import too_short
+from saccade.evaluate import NAMES, evaluate
+from saccade.metrics import judged_by
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
@@ -191,7 +191,7 @@ def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
     """A bar in a terminal; elsewhere a line for each look at the dev set."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}"))
     quiet = not sys.stderr.isatty()
-    name = "exact" if run.config.target.spelt else "chrF" if too_short(p.target for p in held) else "BLEU"
+    name = NAMES[judged_by(run.config.target.spelt, (p.target for p in held))]
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), disable=quiet) as bar:
         task = bar.add_task("training", total=None)
         how = "greedy" if quick_beam(run.config.model) == 1 else "beam 2"

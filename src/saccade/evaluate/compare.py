@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from saccade.data import Pair
 from saccade.evaluate.report import Report, evaluate, references_of, report, share
-from saccade.metrics import bleu_of, bleu_parts, paired, plain
+from saccade.metrics import Parts, bleu_of, bleu_parts, paired, plain, text_parts
 from saccade.search import Options, Translator
 from saccade.see import Prediction
 from saccade.see.views import view
@@ -58,9 +58,8 @@ def of_run(name: str, translator: Translator, pairs: Sequence[Pair], options: Op
 
 def against(systems: Sequence[System]) -> list[Against]:
     """Every pair of systems, the best first, by bootstrap over the same sentences for both (Koehn 2004)."""
-    symbols = systems[0].report.symbols
-    parts = [_parts(s.report, symbols) for s in systems]
-    score = share if symbols else bleu_of
+    found = [_parts(s.report, systems[0].report.main) for s in systems]
+    parts, score = [f.rows for f in found], found[0].score
     totals = [score(p.sum(0)) for p in parts]
     ranked = sorted(range(len(systems)), key=lambda i: -totals[i])
     return [
@@ -113,14 +112,15 @@ def comparison_record(systems: Sequence[System], pairs: Sequence[Pair]) -> dict[
     }
 
 
-def _parts(found: Report, symbols: bool) -> NDArray[np.float64]:
-    if not symbols:
-        return bleu_parts([p.text for p in found.predictions], found.references)
-    rows = [
-        [float(plain(p.text) in map(plain, known)), 1.0]
-        for p, known in zip(found.predictions, found.references, strict=True)
-    ]
-    return np.array(rows).reshape(-1, 2)
+def _parts(found: Report, main: str) -> Parts:
+    """What each output adds to the figure by which systems are compared."""
+    outputs = [p.text for p in found.predictions]
+    if main == "bleu":
+        return Parts(bleu_parts(outputs, found.references), bleu_of, "")
+    if main != "exact":
+        return text_parts(main, outputs, found.references)
+    rows = [[float(plain(o) in map(plain, known)), 1.0] for o, known in zip(outputs, found.references, strict=True)]
+    return Parts(np.array(rows).reshape(-1, 2), share, "")
 
 
 def likely(chance: float) -> str:

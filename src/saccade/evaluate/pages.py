@@ -132,7 +132,7 @@ def _scores(systems: Sequence[System]) -> str:
 def _differences(systems: Sequence[System]) -> str:
     if len(systems) < 2:
         return ""
-    told = f"Paired bootstrap of {'exact' if systems[0].report.symbols else 'BLEU'}"
+    told = f"Paired bootstrap of {NAMES[systems[0].report.main]}"
     rows = [(f"{a.better} over {a.worse}", f"{a.difference:+.2f}", likely(a.chance)) for a in against(systems)]
     return _rows(told, ("", "difference", "p"), rows)
 

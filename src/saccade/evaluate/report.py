@@ -17,6 +17,7 @@ from saccade.metrics import (
     confusions,
     edits,
     interval,
+    judged_by,
     plain,
     text_parts,
     text_scores,
@@ -85,7 +86,7 @@ class Report:
     @property
     def main(self) -> str:
         """The figure that says most."""
-        return "wer" if self.symbols else "bleu"
+        return judged_by(self.symbols, (r for known in self.references for r in known))
 
     def record(self) -> dict[str, Any]:
         """One JSON object."""

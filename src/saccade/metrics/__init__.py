@@ -10,7 +10,7 @@ from saccade.metrics.bootstrap import interval, paired, wilson
 from saccade.metrics.captions import caption_scores, caption_signatures
 from saccade.metrics.glances import absentminded_in, absentminded_out, ailments, coverage_deviation, entropy
 from saccade.metrics.symbols import Edits, confusions, edits, plain
-from saccade.metrics.text import BleuParts, Scored, bleu_of, bleu_parts, text_parts, text_scores, too_short
+from saccade.metrics.text import BleuParts, Parts, Scored, bleu_of, bleu_parts, judged_by, text_parts, text_scores
 
 __all__ = [
     "Agreement",
@@ -18,6 +18,7 @@ __all__ = [
     "Edits",
     "Gold",
     "Link",
+    "Parts",
     "Scored",
     "absentminded_in",
     "absentminded_out",
@@ -32,11 +33,11 @@ __all__ = [
     "edits",
     "entropy",
     "interval",
+    "judged_by",
     "paired",
     "plain",
     "read_gold",
     "text_parts",
     "text_scores",
-    "too_short",
     "wilson",
 ]

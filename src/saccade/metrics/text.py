@@ -55,6 +55,15 @@ def too_short(references: Iterable[str]) -> bool:
     return not any(len(r.split()) >= ORDER for r in references)
 
 
+def judged_by(spelt: bool, references: Iterable[str]) -> str:
+    """The figure that says most of outputs: exact, where words are spelt; else BLEU or, of short texts, chrF.
+
+    >>> judged_by(True, ["k a t"]), judged_by(False, ["a red wall"]), judged_by(False, ["a red wall and a blue one"])
+    ('exact', 'chrf', 'bleu')
+    """
+    return "exact" if spelt else "chrf" if too_short(references) else "bleu"
+
+
 class Parts(NamedTuple):
     """What each sentence adds to a score of the whole."""
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from saccade.config import ModelConfig, TrainConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
-from saccade.metrics import ailments, plain, text_scores, too_short
+from saccade.metrics import ailments, judged_by, plain, text_scores
 from saccade.model import Model
 from saccade.search import Options, Translator
 from saccade.train.files import UnwrittenError
@@ -87,6 +87,7 @@ class Learner:
         mind_memory()
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
         self.dev_examples = numbered(self.dev, run.source, run.target)
+        self.metric = judged_by(run.config.target.spelt, (p.target for p in self.dev))
         self.model = run.first_model().to(find_device(self.config.device))
         self.optimiser = _optimiser(self.model, self.config)
         self.average = copy.deepcopy(self.model)
@@ -139,7 +140,7 @@ class Learner:
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
             self._end_here()
         figures = {"loss": loss, "dev_loss": dev_loss, "score": score, "learning_rate": rate}
-        self.run.note(step=self.step, epoch=self.epoch, **figures)
+        self.run.note(step=self.step, epoch=self.epoch, metric=self.metric, **figures)
         if self.board is not None:
             for name, value in figures.items():
                 self.board.add_scalar(name, value, self.step)
@@ -174,11 +175,10 @@ class Learner:
         texts = [every[i * len(every) // count] for i in range(count)]  # from all over it: a sorted file begins alike
         options = Options(beam=quick_beam(self.run.config.model))
         outputs = [p.text for p in self._translator().translate(texts, options, look=False)]
-        if self.run.config.target.spelt:
+        if self.metric == "exact":
             right = sum(plain(o) in map(plain, known[text]) for o, text in zip(outputs, texts, strict=True))
             return 100 * right / max(1, len(texts))
-        name = "chrf" if too_short(p.target for p in self.dev) else "bleu"
-        return text_scores(outputs, [known[text] for text in texts], only=(name,))[name].score
+        return text_scores(outputs, [known[text] for text in texts], only=(self.metric,))[self.metric].score
 
     def _translator(self) -> Translator:
         translator = self.run.translator([self.average])

@@ -224,7 +224,8 @@ class Run:
         model, notes = self.build(), self.notes()
         done = self.checkpoints()
         plan = Plan.load(self.path / "plan.json") if (self.path / "plan.json").exists() else None
-        spelt = self.config.target.spelt
+        usual = "exact" if self.config.target.spelt else "bleu"  # older files do not tell
+        metric = next((n["metric"] for n in notes if "metric" in n), usual)
         best = max(notes, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
         return {
             "family": self.config.model.family,
@@ -236,7 +237,7 @@ class Run:
             "steps": int(done[-1].stem) if done else 0,
             "planned": plan.last if plan else 0,
             "finished": self.finished(),
-            **({"dev_loss": best["dev_loss"], "dev_exact" if spelt else "dev_bleu": best["score"]} if best else {}),
+            **({"dev_loss": best["dev_loss"], f"dev_{metric}": best["score"]} if best else {}),
             "model": self.config.model.settings(),
         }
 
