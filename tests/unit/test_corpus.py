@@ -187,6 +187,25 @@ def test_symbols_are_chosen_for_the_pair():
     assert "jamo" in korean.why
 
 
+SENTENCES = ["Two men stand at the stove.", "A little girl climbs into a wooden house.", "Who is there?"]
+
+
+def test_corrections_are_spelt():
+    mended = choose_tokenisers([s[:7] + s[8:] for s in SENTENCES], SENTENCES)
+    assert [c.config.kind for c in mended] == ["characters", "characters"]
+    assert all("corrections" in c.why for c in mended)
+    korean = choose_tokenisers(["나는 매일 아침 학교에 갔다."], ["나는 매일 아침 학교에 간다."])
+    assert {c.config.form for c in korean} == {"NFD"}
+    longer = [" ".join(SENTENCES * 5)]
+    for sides in (
+        ([s.upper() for s in SENTENCES], SENTENCES),  # nothing to copy
+        (longer, longer),
+        (None, SENTENCES),  # captions, which are equal to nothing
+    ):
+        assert [c.config.kind for c in choose_tokenisers(*sides)] == ["bpe", "bpe"]
+    assert {c.config.kind for c in choose_tokenisers(SENTENCES, SENTENCES[1:] + SENTENCES[:1], shared=True)} == {"bpe"}
+
+
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
@@ -205,6 +224,23 @@ def test_batches_of_multi30k_are_full_of_real_tokens():
     made = batches(examples, TrainConfig().batch_tokens, seed=0, epoch=0)
     room = sum(len(m) * (source[m].max() + target[m].max()) for m in made)
     assert (source.sum() + target.sum()) / room >= 0.95
+
+
+@pytest.mark.skipif(not DATA.exists(), reason=f"real data is not here: {DATA}")
+@pytest.mark.parametrize(
+    ("files", "kinds"),
+    [
+        (["multi30k/train.de", "multi30k/train.en"], ["bpe", "bpe"]),
+        (["multi30k/train.en", "multi30k/train.fr"], ["bpe", "bpe"]),
+        (["koen-bible/train.tsv"], ["bpe", "bpe"]),
+        (["koen-tatoeba/train.tsv"], ["bpe", "bpe"]),
+        (["g2p/low/ita/train.tsv"], ["characters", "symbols"]),  # of all these, sounds are nearest to their letters
+    ],
+)
+def test_no_translation_is_taken_for_a_correction(files, kinds):
+    pairs = read_pairs(*(DATA / name for name in files)).pairs
+    choices = choose_tokenisers([p.source for p in pairs], [p.target for p in pairs])
+    assert [c.config.kind for c in choices] == kinds
 
 
 @given(st.integers(0, 10**6), st.sampled_from(["copy", "reverse", "sort", "dates"]))

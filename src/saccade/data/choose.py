@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rapidfuzz.distance import Levenshtein
+
 from saccade.config import TokeniserConfig
 from saccade.data.tokenisers import OWN
 
@@ -15,6 +17,9 @@ MOST_SOUNDS = 1_000  # kinds of symbols longer than a character: more are words
 LINE = 16  # numbers of a cache line: logits are 1.4 times as quick to compute if each row of them begins with one
 PER_WORD = 2  # characters of a word in such a script, about
 SENTENCE = 6  # characters that a sentence in such a script has at least, in the middle
+SPELT = 100  # characters of a text, in the middle, at most: in longer ones attention finds its way too late
+COMPARED = 500  # pairs
+CORRECTED = 0.8  # share of the characters that stay: 0.98 where a letter is mended; translations keep 0.3, at most 0.5
 
 
 class Choice(NamedTuple):
@@ -24,9 +29,14 @@ class Choice(NamedTuple):
     why: str
 
 
-def choose_tokenisers(sources: Sequence[str], targets: Sequence[str]) -> tuple[Choice, Choice]:
-    """Symbols between blanks where a side is spelt in them; characters where single words are spelt; learned pieces
-    where both sides are sentences. Where a script has no blanks between words, the other side tells which it is.
+def choose_tokenisers(
+    sources: Sequence[str] | None, targets: Sequence[str], *, shared: bool = False
+) -> tuple[Choice, Choice]:
+    """Symbols between blanks where a side is spelt in them; characters where single words are spelt, or where sentences
+    are corrected: to copy what is right, and mend a letter, is hard in pieces. Learned pieces where both sides are
+    sentences. Where a script has no blanks between words, the other side tells which it is.
+
+    Without sources, which are pictures then, targets alone decide; symbols that are `shared` are chosen once for both.
 
     >>> [choice.config.kind for choice in choose_tokenisers(["cat", "so"], ["k a t", "s o"])]
     ['characters', 'symbols']
@@ -34,14 +44,29 @@ def choose_tokenisers(sources: Sequence[str], targets: Sequence[str]) -> tuple[C
     ['characters', 'characters']
     >>> [choice.config.kind for choice in choose_tokenisers(["私は学校に行く。"], ["I go to school."])]
     ['bpe', 'bpe']
+    >>> [choice.config.kind for choice in choose_tokenisers(["I go to shool."], ["I go to school."])]
+    ['characters', 'characters']
     """
-    total = len(sources)
+    kept = 0.0 if sources is None else _kept(sources, targets)
+    texts = [targets if sources is None else sources, targets]
+    if shared:
+        texts = [[*texts[0], *texts[1]]] * 2
+    total = len(texts[0])
     step = max(1, total // LOOKED_AT)
-    sides = [_Side(list(side[::step][:LOOKED_AT]), total) for side in (sources, targets)]
+    sides = [_Side(list(side[::step][:LOOKED_AT]), total) for side in texts]
     told = any(side.sentences for side in sides)  # by blanks, that this is about sentences
     single = (not s.symbols and s.words <= 2 and not (told and s.unspaced and s.length >= SENTENCE) for s in sides)
     spelt = any(single) or all(side.symbols for side in sides)
-    return sides[0].choose(spelt), sides[1].choose(spelt)
+    if spelt or kept < CORRECTED or max(side.length for side in sides) > SPELT:
+        kept = 0.0  # no corrections, or none that are learned in time
+    return sides[0].choose(spelt, kept), sides[1].choose(spelt, kept)
+
+
+def _kept(sources: Sequence[str], targets: Sequence[str]) -> float:
+    """The share of its characters that a text keeps, from source to target, in the middle of some pairs."""
+    step = max(1, len(sources) // COMPARED)
+    pairs = list(zip(sources[::step], targets[::step], strict=True))
+    return statistics.median(Levenshtein.normalized_similarity(*pair) for pair in pairs) if pairs else 0.0
 
 
 class _Side:
@@ -64,15 +89,15 @@ class _Side:
         self.sentences = not self.symbols and not self.unspaced and self.words > 2
         self.kinds = len({c for text in texts for c in text}) if self.unspaced else 0  # of characters
 
-    def choose(self, spelt: bool) -> Choice:
+    def choose(self, spelt: bool, kept: float) -> Choice:
+        """For words that are spelt, or sentences of which so much is `kept` that they are corrected, or other ones."""
         if self.symbols:
             return Choice(TokeniserConfig(kind="symbols"), f"blanks separate symbols of {self.letters:.1f} characters")
-        if spelt and self.length <= 100:
+        if kept or (spelt and self.length <= SPELT):
+            why = f"corrections, {kept:.0%} of a text stays as it is" if kept else "spelling"
             if self.hangul > 0.2:
-                return Choice(
-                    TokeniserConfig(kind="characters", form="NFD"), f"spelling, {self.hangul:.0%} Hangul: jamo"
-                )
-            return Choice(TokeniserConfig(kind="characters"), f"spelling, texts of {self.length:.0f} characters")
+                return Choice(TokeniserConfig(kind="characters", form="NFD"), f"{why}, {self.hangul:.0%} Hangul: jamo")
+            return Choice(TokeniserConfig(kind="characters"), f"{why}, texts of {self.length:.0f} characters")
         words, running = self.words, self.running
         if self.unspaced:
             words, running = self.length / PER_WORD, self.total * self.length / PER_WORD

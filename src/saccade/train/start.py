@@ -184,11 +184,8 @@ def _chosen(
         texts = {"target": texts["target"]}
     elif asked.pop("image", None):
         raise ValueError("image: is for pictures, but the sources are text")
-    sides = (texts.get("source", texts["target"]), texts["target"])
-    if asked.get("shared"):  # one choice for both
-        sides = ([*sides[0], *sides[1]],) * 2
-    choices = dict(zip(("source", "target"), choose_tokenisers(*sides), strict=True))
-    choices = {side: choice for side, choice in choices.items() if side in texts}
+    found = choose_tokenisers(texts.get("source"), texts["target"], shared=bool(asked.get("shared")))
+    choices = {side: choice for side, choice in zip(("source", "target"), found, strict=True) if side in texts}
     for side, choice in choices.items():
         kind = asked.get(side, {}).get("kind", choice.config.kind)
         if "size" in asked.get(side, {}) and kind in ("characters", "symbols"):
