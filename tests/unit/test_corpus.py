@@ -206,6 +206,16 @@ def test_corrections_are_spelt():
     assert {c.config.kind for c in choose_tokenisers(SENTENCES, SENTENCES[1:] + SENTENCES[:1], shared=True)} == {"bpe"}
 
 
+def test_numbers_are_spelt_unless_they_are_moved_and_tones_are_symbols():
+    sums = [(f"{a} + {b}", str(a + b)) for a in range(50) for b in range(9)]
+    tones = [("妈马", f"m a {tone} m a {other}") for tone in (55, 35, 214, 51) for other in (55, 35, 214, 51)]
+    moved = [(f"{a} {b}", f"{b} {a}") for a in range(50) for b in range(9)]
+    read = [(f"{a} + {b}", f"add the number {a} to {b}") for a in range(50) for b in range(9)]
+    found = [[c.config.kind for c in choose_tokenisers(*zip(*p, strict=True))] for p in (sums, tones, moved, read)]
+    spelt = ["characters", "characters"]
+    assert found == [spelt, ["characters", "symbols"], ["symbols", "symbols"], spelt]
+
+
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 

@@ -14,6 +14,7 @@ from saccade.data.tokenisers import OWN
 LOOKED_AT = 20_000  # pairs
 UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no blanks between words
 MOST_SOUNDS = 1_000  # kinds of symbols longer than a character: more are words
+MOST_NUMBERS = 20  # kinds of numbers of two or more digits: tones such as 214 have fewer
 LINE = 16  # numbers of a cache line: logits are 1.4 times as quick to compute if each row of them begins with one
 PER_WORD = 2  # characters of a word in such a script, about
 SENTENCE = 6  # characters that a sentence in such a script has at least, in the middle
@@ -54,9 +55,12 @@ def choose_tokenisers(
     total = len(texts[0])
     step = max(1, total // LOOKED_AT)
     sides = [_Side(list(side[::step][:LOOKED_AT]), total) for side in texts]
+    moved = all(side.symbols for side in sides)
+    for side in sides:  # numbers that are moved are symbols; of those that are reckoned with, each digit counts
+        side.symbols &= moved or not side.numbers
     told = any(side.sentences for side in sides)  # by blanks, that this is about sentences
     single = (not s.symbols and s.words <= 2 and not (told and s.unspaced and s.length >= SENTENCE) for s in sides)
-    spelt = any(single) or all(side.symbols for side in sides)
+    spelt = moved or any(single) or any(side.numbers for side in sides)
     if spelt or kept < CORRECTED or max(side.length for side in sides) > SPELT:
         kept = 0.0  # no corrections, or none that are learned in time
     return sides[0].choose(spelt, kept), sides[1].choose(spelt, kept)
@@ -81,12 +85,14 @@ class _Side:
         self.words = statistics.median(map(len, words)) if words else 0  # of a text
         self.length = statistics.median(map(len, texts)) if texts else 0  # of a text, in characters
         self.hangul = sum("가" <= c <= "힣" for text in texts for c in text) / max(1, characters)
+        kinds = {w for ws in words for w in ws}
         short = self.letters <= 2.5 and (sum(map(len, words)) / max(1, len(words))) > 1.5
-        sounds = self.letters <= 1.2 or (self.hangul <= 0.2 and len({w for ws in words for w in ws}) <= MOST_SOUNDS)
+        self.numbers = short and sum(len(kind) > 1 and kind.isdecimal() for kind in kinds) > MOST_NUMBERS
+        sounds = self.letters <= 1.2 or (self.hangul <= 0.2 and len(kinds) <= MOST_SOUNDS)
         self.symbols = short and sounds  # short words are not: those of Korean have two or three syllables
         self.running = sum(map(len, words)) * total / max(1, len(texts))  # words of the whole corpus
         self.unspaced = sum(len(UNSPACED.findall(text)) for text in texts) > 0.5 * max(1, characters)
-        self.sentences = not self.symbols and not self.unspaced and self.words > 2
+        self.sentences = not self.symbols and not self.numbers and not self.unspaced and self.words > 2
         self.kinds = len({c for text in texts for c in text}) if self.unspaced else 0  # of characters
 
     def choose(self, spelt: bool, kept: float) -> Choice:
