@@ -67,8 +67,8 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
     with pytest.raises(ValueError, match=r"more than 1,024 symbols: abcabc.*leave out --strict"):
         start(tmp_path / "b", asked, say=said.append)
     (tmp_path / "long.tsv").write_text(f"{'abc' * 400}\tABC\n{'abd' * 400}\tABD\n")
+    spelt = {side: {"kind": "characters"} for side in ("source", "target")}
     with pytest.raises(ValueError, match="every pair has more than 1,024 symbols on a side"):
-        spelt = {side: {"kind": "characters"} for side in ("source", "target")}
         start(tmp_path / "c", {**asked, **spelt, "data": {"train": [str(tmp_path / "long.tsv")]}}, say=said.append)
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "c").exists()
