@@ -90,6 +90,7 @@ def test_the_manual_is_itself_a_config():
         ({"image": {}, "model": {"walk": True}}, "model.walk: is about places in a row"),
         ({"model": {"groups": 1}}, "groups: 1, but a group has at least two symbols"),
         ({"image": {}, "model": {"groups": 3}}, "model.groups: is about places in a row"),
+        ({"image": {}, "model": {"counts": True}}, "model.counts: is about places in a row"),
         ({"model": {"family": "transformer", "groups": 3}}, "groups: only for seq2seq and bahdanau and luong"),
     ],
 )

@@ -27,13 +27,14 @@ MOST_PAIRS = 0.9  # share of them that must be short enough, and not longer in t
 MOST_KINDS = 10_000_000  # of pieces that there might be
 MOST_PLACES = 1_600  # symbols of a source times those of its target: what is longer is not judged
 HARDLY = -20.0  # log share of what cannot be cut, beside what can
-AT_ONCE = 8_192  # pairs
+MOST_COUNTED, AT_ONCE = 500_000, 8_192  # pairs: of more, every other; and how many are worked on together
 GIVEN_UP = 0.1, 0.9  # of each count, at least and at most, for what was never counted
 BEFORE, AFTER = -1, -2  # what stands before the first piece, and behind the last
 MIX = (np.int64(-7046029254386353131), np.int64(-4658895280553007687))  # odd, and their bits as if drawn by chance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Place = tuple[int, int]  # where so many symbols of source and target are done
 
 
 class Table(NamedTuple):
@@ -57,6 +58,7 @@ class Counts:
     def __init__(self, sizes: tuple[int, int], chances: Floats, tables: Sequence[Table] = ()) -> None:
         self.sizes, self.tables = sizes, tuple(tables)  # how many symbols there are; groups of 1, 2, … pieces
         self.chances = chances  # [P]: of each piece, wherever it stands
+        self.costs = np.log(np.maximum(chances, LEAST))
 
     @staticmethod
     def can(some: Sequence[Numbers], sizes: tuple[int, int]) -> bool:
@@ -69,15 +71,16 @@ class Counts:
         """From pairs that nobody aligned: pieces by EM; then each pair is cut as is likeliest, and groups counted."""
         kinds = _kinds(sizes)
         counts = cls(sizes, np.concatenate([np.full(n, likely / n) for n, likely in zip(kinds, LIKELY, strict=True)]))
-        alike = list(_alike(examples))
+        some = range(0, len(examples), 1 + len(examples) // MOST_COUNTED)
+        alike = list(_alike([examples[i] for i in some]))
         for _ in range(ROUNDS):
             expected = sum((counts._expected(s, t) for _, s, t in alike), np.zeros(sum(kinds)))
-            counts.chances = expected / max(LEAST, expected.sum())
+            counts = cls(sizes, expected / max(LEAST, expected.sum()))
         rows = [counts._cut(s, t) for _, s, t in alike]
         widest = max((row.shape[1] for row in rows), default=0)
         padded = [np.pad(row, ((0, 0), (widest - row.shape[1], 0)), constant_values=BEFORE) for row in rows]
-        counts.tables = tuple(_tables(_groups(np.concatenate([np.empty((0, widest), np.int64), *padded]))))
-        return counts
+        tables = _tables(_groups(np.concatenate([np.empty((0, widest), np.int64), *padded])))
+        return cls(sizes, counts.chances, tuple(tables))
 
     def judge(self, pairs: Sequence[Numbers]) -> Floats:
         """log p(source, target) of each pair; −∞ where it cannot be cut, or is too long to be."""
@@ -108,25 +111,20 @@ class Counts:
         tables = [Table(*(arrays[f"{k}.{name}"] for name in Table._fields)) for k in range(1, ORDER + 1)]  # type: ignore[arg-type]
         return cls((source, target), chances, tables)
 
-    def _pieces(self, sources: Ints, targets: Ints) -> dict[tuple[int, int], list[tuple[tuple[int, int], Ints]]]:
-        """Sources [B, N], targets [B, T] → for each place, where i and j symbols are done, the pieces that end there:
-        the places where they begin, and their numbers [B]. Only places on some way from the start to the end.
+    def _pieces(self, sources: Ints, targets: Ints) -> dict[Place, list[tuple[Place, Ints]]]:
+        """Sources [B, N], targets [B, T] → for each place on some way from the start to the end the pieces that end
+        there: where they begin, and their numbers [B].
         """
         (_, length), (_, most) = sources.shape, targets.shape
         first = np.cumsum([0, *_kinds(self.sizes)])
-        found: dict[tuple[int, int], list[tuple[tuple[int, int], Ints]]] = {(0, 0): []}
+        found: dict[Place, list[tuple[Place, Ints]]] = {(0, 0): []}
         for i in range(1, length + 1):
             for j in range(max(0, most - 2 * (length - i)), min(most, 2 * i) + 1):
                 ending = []
                 for kind, (a, b) in enumerate(SHAPES):
                     if (i - a, j - b) in found:
-                        number = np.zeros(len(sources), np.int64)
-                        for symbols, size in (
-                            (sources[:, i - a : i], self.sizes[0]),
-                            (targets[:, j - b : j], self.sizes[1]),
-                        ):
-                            for symbol in symbols.T:
-                                number = number * size + symbol
+                        number = _read(sources[:, i - a : i], self.sizes[0], np.zeros(len(sources), np.int64))
+                        number = _read(targets[:, j - b : j], self.sizes[1], number)
                         ending.append(((i - a, j - b), first[kind] + number))
                 if ending:
                     found[i, j] = ending
@@ -139,7 +137,7 @@ class Counts:
         for place, ending in pieces.items():
             if ending:
                 ahead[place] = sum((ahead[at] * self.chances[n] for at, n in ending), np.zeros(len(sources)))
-        back: dict[tuple[int, int], Floats] = defaultdict(lambda: np.zeros(len(sources)))  # of all ways from it
+        back: dict[Place, Floats] = defaultdict(lambda: np.zeros(len(sources)))  # of all ways from it
         back[end] = 1 / np.maximum(ahead[end], np.finfo(np.float64).tiny)
         numbers, shares = [], []
         for place, ending in reversed(pieces.items()):
@@ -152,15 +150,12 @@ class Counts:
 
     def _cut(self, sources: Ints, targets: Ints) -> Ints:
         """The likeliest pieces of each pair, at the end of its row: [B, N], BEFORE in front of them (Viterbi)."""
-        costs = np.log(np.maximum(self.chances, LEAST))
         best = {(0, 0): np.zeros(len(sources))}
-        ways = {
-            (0, 0): np.full(sources.shape, BEFORE)
-        }  # of each place, where the last symbol of a piece stands, its number
+        ways = {(0, 0): np.full(sources.shape, BEFORE)}  # [B, N]: each piece where its last symbol of the source is
         everyone = np.arange(len(sources))
         for (i, j), ending in self._pieces(sources, targets).items():
             if ending:
-                scores = np.stack([best[at] + costs[n] for at, n in ending])  # [A, B]
+                scores = np.stack([best[at] + self.costs[n] for at, n in ending])  # [A, B]
                 chosen = scores.argmax(0)
                 best[i, j] = scores[chosen, everyone]
                 ways[i, j] = np.stack([ways[at] for at, _ in ending])[chosen, everyone]
@@ -182,6 +177,13 @@ def log_shares(logs: Floats, whose: Ints) -> Floats:
     above = np.where(known, most, 0.0)[whose]
     total = np.where(known, np.bincount(whose, np.exp(logs - above), count), 1.0)
     return np.where(known[whose], np.maximum(logs - above - np.log(total)[whose], HARDLY), 0.0)
+
+
+def _read(symbols: Ints, size: int, number: Ints) -> Ints:
+    """Symbols [B, S] as more digits of a number [B]."""
+    for symbol in symbols.T:
+        number = number * size + symbol
+    return number
 
 
 def _kinds(sizes: tuple[int, int]) -> list[int]:

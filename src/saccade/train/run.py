@@ -174,14 +174,14 @@ class Run:
         if not self.config.model.counts:
             return None
         assert isinstance(self.source, Tokeniser)
-        path, sizes = self.path / "counts.safetensors", (len(self.source), len(self.target))
+        path = self.path / "counts.safetensors"
+        arrays = {name: tensor.numpy() for name, tensor in load_tensors(path)[0].items()}
         try:
-            found = Counts.of({name: tensor.numpy() for name, tensor in load_tensors(path)[0].items()})
-        except (KeyError, IndexError, TypeError):
-            found = None
-        if found is None or found.sizes != sizes:
-            raise ValueError(f"{path}: does not fit the symbols of the run")
-        return found
+            if arrays["sizes"].tolist() == [len(self.source), len(self.target)]:
+                return Counts.of(arrays)
+        except (KeyError, IndexError, TypeError, ValueError):
+            pass
+        raise ValueError(f"{path}: does not fit the symbols of the run")
 
     def _fill(self, model: Model, name: str) -> None:
         tensors, _ = load_tensors(self.path / name)
