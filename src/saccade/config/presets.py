@@ -162,7 +162,7 @@ def _spell(settings: Settings, amount: Amount, free: bool) -> None:
         model["embedding"], train["batch_tokens"] = 128, 3000
         if amount.passes(3000) >= HURRIED:
             model |= {"width": 512, "dropout": 0.3}
-            train["learning_rate"] = 2e-3
+            train |= {"learning_rate": 2e-3, "weight_decay": 0.1}
 
 
 def _see(settings: Settings, amount: Amount, family: Family, width: int | None) -> None:
