@@ -72,3 +72,32 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
         start(tmp_path / "c", {**asked, **spelt, "data": {"train": [str(tmp_path / "long.tsv")]}}, say=said.append)
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "c").exists()
+
+
+def test_a_long_pair_is_left_out_also_where_positions_have_an_end(tmp_path):
+    words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
+    (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words) + f"{'abc' * 900}\tABC\n")
+    model = {"family": "transformer", "positions": "learned", "width": 16, "heads": 2}
+    said: list[str] = []
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": model, "train": {"steps": 2}}
+    start(tmp_path / "a", asked, say=said.append)
+    assert any("skipped 1 pair: more than 1,024 symbols" in line for line in said)
+
+
+def test_a_list_both_ways_needs_no_dev_file(tmp_path):
+    pairs = [(f"hot{n}", f"cold{n}") for n in range(60)]
+    rows = [f"{a}\t{b}\n{b}\t{a}\n" for a, b in pairs]
+    (tmp_path / "train.tsv").write_text("".join(rows))
+    said: list[str] = []
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16}, "train": {"steps": 2}}
+    start(tmp_path / "a", asked, say=said.append)
+    assert not any("other way round" in line for line in said)
+
+
+def test_counts_of_too_many_symbols_are_refused_before_anything_is_written(tmp_path):
+    rows = [f"{chr(0x4E00 + n)}{chr(0x5E00 + n)}\t{chr(0x6E00 + n)}{chr(0x7E00 + n)}\n" for n in range(200)]
+    (tmp_path / "train.tsv").write_text("".join(rows))
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16, "counts": True}}
+    with pytest.raises(ValueError, match=r"model\.counts: so many symbols make too many pieces"):
+        start(tmp_path / "a", asked, say=lambda _: None)
+    assert not (tmp_path / "a").exists()

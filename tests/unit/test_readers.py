@@ -401,3 +401,15 @@ def test_a_quote_within_a_cell_opens_nothing(tmp_path):
 def test_text_may_begin_with_a_tag(tmp_path):
     (tmp_path / "t").write_text("<b>abc</b>,abc\n<i>de</i>,de\n")
     assert read_pairs(tmp_path / "t").pairs == [Pair("<b>abc</b>", "abc"), Pair("<i>de</i>", "de")]
+
+
+def test_three_named_columns_are_not_read_as_two(tmp_path):
+    from saccade.data import Source, gather
+
+    path = tmp_path / "three.tsv"
+    path.write_text("en\tde\tfr\n" + "".join(f"one {n}\teins {n}\tun {n}\n" for n in range(9)))
+    for read in (lambda: read_pairs(path), lambda: gather(Source([str(path)]), None)):
+        with pytest.raises(
+            ValueError, match=r"no pairs found; the first problem: .*expected 2 columns, found 3 .*--columns"
+        ):
+            read()

@@ -21,7 +21,7 @@ from saccade.data.pictures import Pictures
 from saccade.data.tokenisers import Tokeniser
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; to learn from longer ones is of no use
-GROWN = 4  # symbols that a character may fall apart into: Hangul into three jamo
+GROWN = 18  # symbols that a character may fall apart into: Hangul into three jamo, and a ligature into eighteen letters
 CHUNK = 10_000  # pairs that are tokenised at once
 ROWS = {"source": np.int32, "source_ends": np.int64, "target": np.int32, "target_ends": np.int64}
 
@@ -80,9 +80,9 @@ def tokenise(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser) -> Ite
 
 
 def fits(pair: Pair, source: Tokeniser, target: Tokeniser, most: int) -> bool:
-    """Whether neither side has more symbols than that; most texts are so short that nobody has to count."""
+    """Whether neither side has more symbols than that, STOP among them; most are so short that nobody has to count."""
     sides = ((pair.source, source), (pair.target, target))
-    return all(GROWN * len(text) <= most or len(symbols.encode(text).ids) <= most for text, symbols in sides)
+    return all(GROWN * len(text) < most or len(symbols.encode(text).ids) < most for text, symbols in sides)
 
 
 def cached(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, key: str) -> Examples:

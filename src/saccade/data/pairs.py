@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 MOST_SHOWN = 60  # characters of a name in a message
-BY_CHANCE = 0.01  # share of words that look like those of the other side
+BY_CHANCE, SIZEABLE = 0.01, 0.2  # share of words that look like those of the other side, and that says something
 
 
 class Pair(NamedTuple):
@@ -85,7 +85,9 @@ def swapped(train: Sequence[Pair], dev: Sequence[Pair]) -> bool:
     """
     known, asked = ([{word for pair in pairs for word in pair[i].split()} for i in (0, 1)] for pairs in (train, dev))
     shares = [[len(words & known[j]) / max(1, len(words)) for j in (i, 1 - i)] for i, words in enumerate(asked)]
-    return any(other > 2 * own for own, other in shares) and all(other > own - BY_CHANCE for own, other in shares)
+    return any(other > max(2 * own, SIZEABLE) for own, other in shares) and all(
+        other > own - BY_CHANCE for own, other in shares
+    )
 
 
 def fraction(text: str) -> float:

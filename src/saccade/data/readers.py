@@ -108,7 +108,7 @@ def stream_pairs(
         skipped = Skipped(str(files[-1] if why.startswith(("target", "empty target")) else files[0]), line, why)
         if strict and why not in BLAMELESS:
             raise ValueError(f"{skipped} (leave out --strict to skip such lines)")
-        first = first or skipped
+        first = first or (skipped if why not in BLAMELESS else None)
         yield skipped
     if not any_pair:
         hint = next((f" ({h})" for begin, h in HINTS.items() if first and first.why.startswith(begin)), "")
@@ -282,7 +282,7 @@ def _columns(
         head = head[1:]
     elif len(titles) >= max(wanted) and _titles([[row[i - 1] for i in wanted if i <= len(row)] for _, row in head]):
         yield head[0][0], TITLED
-        if len({lower[i - 1] for i in wanted}) == 2:
+        if len({lower[i - 1] for i in wanted}) == 2 and (columns is not None or len(titles) == 2):
             yield head[0][0], Names(*(titles[i - 1] for i in wanted))
         head = head[1:]
     for line, row in itertools.chain(head, full):

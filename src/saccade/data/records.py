@@ -98,7 +98,7 @@ def _sides(record: dict[str, Any], wanted: Keys) -> list[list[str]] | str:
 
 
 def _written(value: Any) -> Any:
-    """A number as it is written, since it is plainly meant as text: 12 + 34 is 46."""
+    """A number as JSON writes it, 1.50 as 1.5, since it is plainly meant as text: 12 + 34 is 46."""
     return json.dumps(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

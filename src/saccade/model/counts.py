@@ -29,6 +29,7 @@ MOST_PLACES = 1_600  # symbols of a source times those of its target: what is lo
 HARDLY = -20.0  # log share of what cannot be cut, beside what can
 MOST_COUNTED, AT_ONCE = 500_000, 8_192  # pairs: of more, every other; and how many are worked on together
 GIVEN_UP = 0.1, 0.9  # of each count, at least and at most, for what was never counted
+HELD = 30_000_000  # numbers: of each pair, at every place, a row
 BEFORE, AFTER = -1, -2  # what stands before the first piece, and behind the last
 MIX = (np.int64(-7046029254386353131), np.int64(-4658895280553007687))  # odd, and their bits as if drawn by chance
 
@@ -64,7 +65,11 @@ class Counts:
     def can(some: Sequence[Numbers], sizes: tuple[int, int]) -> bool:
         """Whether most pairs like these can be cut, and so many symbols make no more pieces than can be listed."""
         cut = sum(len(numbers) for numbers, _, _ in _alike(some))
-        return cut >= MOST_PAIRS * len(some) and sum(_kinds(sizes)) <= MOST_KINDS
+        return cut >= MOST_PAIRS * len(some) and Counts.listable(sizes)
+
+    @staticmethod
+    def listable(sizes: tuple[int, int]) -> bool:
+        return sum(_kinds(sizes)) <= MOST_KINDS
 
     @classmethod
     def learn(cls, examples: Sequence[Numbers], sizes: tuple[int, int]) -> "Counts":
@@ -76,11 +81,10 @@ class Counts:
         for _ in range(ROUNDS):
             expected = sum((counts._expected(s, t) for _, s, t in alike), np.zeros(sum(kinds)))
             counts = cls(sizes, expected / max(LEAST, expected.sum()))
-        rows = [counts._cut(s, t) for _, s, t in alike]
-        widest = max((row.shape[1] for row in rows), default=0)
-        padded = [np.pad(row, ((0, 0), (widest - row.shape[1], 0)), constant_values=BEFORE) for row in rows]
-        tables = _tables(_groups(np.concatenate([np.empty((0, widest), np.int64), *padded])))
-        return cls(sizes, counts.chances, tuple(tables))
+        none = np.empty((0, 0), np.int64)
+        parts = [list(_groups(rows)) for rows in (none, *(counts._cut(s, t) for _, s, t in alike))]
+        groups = [[np.concatenate(each) for each in zip(*of_size, strict=True)] for of_size in zip(*parts, strict=True)]
+        return cls(sizes, counts.chances, tuple(_tables(groups)))
 
     def judge(self, pairs: Sequence[Numbers]) -> Floats:
         """log p(source, target) of each pair; −∞ where it cannot be cut, or is too long to be."""
@@ -199,8 +203,9 @@ def _alike(pairs: Sequence[Numbers]) -> Iterator[tuple[Ints, Ints, Ints]]:
         if source and len(target) <= 2 * len(source) and len(source) * len(target) <= MOST_PLACES:
             lengths[len(source), len(target)].append(number)
     for (length, most), numbers in lengths.items():
-        for at in range(0, len(numbers), AT_ONCE):
-            some = numbers[at : at + AT_ONCE]
+        at_once = max(1, min(AT_ONCE, HELD // (length * length * max(1, most))))
+        for at in range(0, len(numbers), at_once):
+            some = numbers[at : at + at_once]
             sides = ([pairs[n][side] for n in some] for side in (0, 1))
             sources, targets = (
                 np.array(s, np.int64).reshape(len(some), n) for s, n in zip(sides, (length, most), strict=True)
@@ -225,9 +230,11 @@ def _groups(rows: Ints) -> Iterator[tuple[Ints, Ints]]:
         yield hashed[:, ORDER:][real], before[:, ORDER:][real]
 
 
-def _tables(groups: Iterator[tuple[Ints, Ints]]) -> Iterator[Table]:
-    """The longest groups count as often as they stand there, a shorter one once for each that it is the end of."""
-    sizes = list(groups)
+def _tables(sizes: Sequence[Sequence[Ints]]) -> Iterator[Table]:
+    """Hashes of groups of 1, 2, … pieces, and of what is before the last of them → how likely that is.
+
+    The longest groups count as often as they stand there, a shorter one once for each that it is the end of.
+    """
     for size, (hashed, before) in enumerate(sizes, 1):
         some = slice(None) if size == ORDER else np.unique(sizes[size][0], return_index=True)[1]
         kinds, place, count = np.unique(hashed[some], return_index=True, return_counts=True)

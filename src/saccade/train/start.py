@@ -98,14 +98,22 @@ def start(
         check_eyes(config, material, say)
         material.look(source)
     else:
+        material.shorten(source, target, max(MOST_TOKENS, config.model.longest_source or 0))
+        pairs = material.sample
         _check_lengths(config, source, target, [*pairs, *material.dev])
+        if config.model.counts and not Counts.listable((len(source), len(target))):
+            raise ValueError("model.counts: so many symbols make too many pieces to be listed; leave it out")
     for line in (*material.untold(), *_idle(asked, config)):
         say(line)
     own = asked["data"].get("growth")
     growth = _growth(source, target, pairs, say) if own is None else own
     with torch.device("meta"):  # what cannot be built, or cannot learn, leaves no folder behind
         check_room(build(config.model, source_size(config, source), len(target), config.shared))
-    found = {"content": material.content, "growth": growth, "names": material.source.names}
+    found = {
+        "content": material.content,
+        "growth": growth,
+        "names": material.source.names and tuple(material.source.names),
+    }
     data = config.data.model_copy(update=found)
     return _replace(output, say, config.model_copy(update={"data": data}), source, target, first), material
 
@@ -155,7 +163,7 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
         say(line)
     if material.leaked:
         say(f"{material.leaked} of {len({p.source for p in material.dev})} dev sources stand in train too")
-    if not material.source.pictures and swapped(material.sample, material.dev):
+    if data.get("dev") and not material.source.pictures and swapped(material.sample, material.dev):
         say(f"{data['dev'][0]}: its sides seem to stand the other way round than those of {data['train'][0]}")
     return material
 
