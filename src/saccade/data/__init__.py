@@ -8,7 +8,7 @@ silence. This room imports the errors and configs; its tensors begin where batch
 from saccade.data.batches import Batch, batches
 from saccade.data.choose import Choice, choose_tokenisers
 from saccade.data.corpus import Material, Source, gather, numbered, readable
-from saccade.data.examples import MOST_TOKENS, Examples, Numbers, cached, fits, tokenise
+from saccade.data.examples import MOST_TOKENS, Examples, Numbers, cached, tokenise
 from saccade.data.pairs import Corpus, Pair, Skipped, split, swapped
 from saccade.data.pictures import Fitted, Frame, Pictures, Watch, unwatched
 from saccade.data.readers import read_pairs, stream_pairs
@@ -43,7 +43,6 @@ __all__ = [
     "batches",
     "cached",
     "choose_tokenisers",
-    "fits",
     "gather",
     "load_source",
     "measure",

@@ -69,6 +69,7 @@ class Counts:
 
     @staticmethod
     def listable(sizes: tuple[int, int]) -> bool:
+        """The second half of that, which no length of the pairs can mend."""
         return sum(_kinds(sizes)) <= MOST_KINDS
 
     @classmethod
