@@ -36,6 +36,11 @@ class ModelConfig(Config):
         description="Whether it is also counted which symbols of source and target go together, and in what company; "
         "a beam then looks for what the counts like too.",
     )
+    relatives: bool = Field(
+        False,
+        description="Whether each symbol of a source is also told what it stood for in other words that begin, or end, "
+        "as this one does; goes with counts.",
+    )
     tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
 
     groups: NonNegativeInt = Field(
@@ -122,6 +127,8 @@ class ModelConfig(Config):
             for name, wanted in ALONE.items():
                 if getattr(self, name) != wanted:
                     raise ValueError(f"walk: goes with {name}={str(wanted).lower()}")
+        if self.relatives and not self.counts:
+            raise ValueError("relatives: goes with counts=true, which tell what a symbol stands for")
         if self.groups == 1:
             raise ValueError("groups: 1, but a group has at least two symbols; 0 for none")
         if self.width % self.heads:
@@ -147,6 +154,7 @@ OWNERS: dict[str, tuple[Family, ...]] = {  # settings of some families only
             "embedding",
             "groups",
             "group_rows",
+            "relatives",
             "cell",
             "bidirectional",
             "cell_norm",

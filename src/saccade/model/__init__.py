@@ -9,5 +9,6 @@ from saccade.model.build import Model, build
 from saccade.model.counts import Counts
 from saccade.model.decoder import Decoder, Outputs, State, Step
 from saccade.model.memory import Memory
+from saccade.model.relatives import Lexicon
 
-__all__ = ["Counts", "Decoder", "Memory", "Model", "Outputs", "State", "Step", "build"]
+__all__ = ["Counts", "Decoder", "Lexicon", "Memory", "Model", "Outputs", "State", "Step", "build"]

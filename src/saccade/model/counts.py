@@ -101,6 +101,17 @@ class Counts:
             found[numbers] = np.bincount(whose, np.log(chance), minlength=len(numbers))
         return found
 
+    def spelt(self, pairs: Sequence[Numbers]) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """What each symbol of a source stands for: pairs of the same lengths together, if they can be cut; which they
+        are [B], sources [B, N], and the number of the piece that each symbol is part of [B, N].
+        """
+        ends = np.cumsum(_kinds(self.sizes))
+        many = np.array([symbols for symbols, _ in SHAPES])
+        for numbers, sources, targets in _alike(pairs):
+            rows = self._cut(sources, targets)
+            often = np.where(rows == BEFORE, 0, many[np.searchsorted(ends, rows, side="right").clip(max=len(many) - 1)])
+            yield numbers, sources, np.repeat(rows.ravel(), often.ravel()).reshape(sources.shape)
+
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """All of it, by name, to be written down."""
         met = np.flatnonzero(self.chances > LEAST)
@@ -184,6 +195,14 @@ def log_shares(logs: Floats, whose: Ints) -> Floats:
     return np.where(known[whose], np.maximum(logs - above - np.log(total)[whose], HARDLY), 0.0)
 
 
+def mixed(before: Ints, symbols: Ints) -> Ints:
+    """Hashes of what came before and one symbol more; what is hashed is never the same by chance."""
+    hashed = before * MIX[0]
+    hashed = ((hashed ^ (hashed >> 29)) + symbols) * MIX[1]
+    hashed ^= hashed >> 32
+    return hashed
+
+
 def _read(symbols: Ints, size: int, number: Ints) -> Ints:
     """Symbols [B, S] as more digits of a number [B]."""
     for symbol in symbols.T:
@@ -225,9 +244,7 @@ def _groups(rows: Ints) -> Iterator[tuple[Ints, Ints]]:
     hashed = np.zeros_like(ended)
     for size in range(1, ORDER + 1):
         before = np.roll(hashed, 1, 1)  # what ended one place ahead; what comes round is never looked at
-        hashed = (before + size) * MIX[0]
-        hashed = ((hashed ^ (hashed >> 29)) + ended) * MIX[1]
-        hashed ^= hashed >> 32
+        hashed = mixed(before + size, ended)
         yield hashed[:, ORDER:][real], before[:, ORDER:][real]
 
 

@@ -8,6 +8,7 @@ from saccade.config import ModelConfig
 from saccade.model.groups import Groups
 from saccade.model.memory import Memory, in_order, turned
 from saccade.model.recurrent import Recurrent, each
+from saccade.model.relatives import Relatives
 
 
 class RecurrentEncoder(nn.Module):
@@ -25,6 +26,7 @@ class RecurrentEncoder(nn.Module):
         self.embed = nn.Embedding(vocabulary, embedding)
         nn.init.normal_(self.embed.weight, std=embedding**-0.5)
         self.groups = Groups(config.groups, config.group_rows, embedding, config.dropout) if config.groups else None
+        self.relatives = Relatives(embedding) if config.relatives else None
         directions = 2 if config.bidirectional else 1
         self.residual = config.residual
         self.layers = nn.ModuleList(
@@ -53,6 +55,8 @@ class RecurrentEncoder(nn.Module):
         x = self.embed(tokens)  # [B, N, E]
         if self.groups is not None:
             x = x + self.groups(tokens, mask)
+        if self.relatives is not None:
+            x = x + self.relatives(tokens, mask)
         x = self.drop(x)
         y = x
         for i, readers in enumerate(each(self.layers, nn.ModuleList)):

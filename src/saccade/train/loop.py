@@ -88,13 +88,13 @@ class Learner:
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
         self.dev_examples = numbered(self.dev, run.source, run.target)
         self.metric = judged_by(run.config.target.spelt, (p.target for p in self.dev))
+        run.count(examples)
         self.model = run.first_model().to(find_device(self.config.device))
         self.optimiser = _optimiser(self.model, self.config)
         self.average = copy.deepcopy(self.model)
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
         self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
         self.kept = self._kept()
-        run.count(examples)
         self.todo: Iterator[NDArray[np.int64]] = iter(())
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()

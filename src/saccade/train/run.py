@@ -5,6 +5,8 @@ RUN/plan.json            how many steps, when to evaluate
 RUN/source.json          tokenisers
 RUN/target.json
 RUN/model.safetensors    the best weights
+RUN/counts.safetensors   which symbols stand together, if they were counted
+RUN/relatives.safetensors  the words that it learned from, if others are told of them
 RUN/first.safetensors    the first weights, if another run lent them
 RUN/checkpoints/         where to go on from, the last two
 RUN/metrics.jsonl        what was measured on the way
@@ -19,8 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tomli_w
 import torch
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -29,11 +33,13 @@ from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.train import LENGTHS
 from saccade.data import MOST_TOKENS, Frame, Numbers, Tokeniser
-from saccade.model import Counts, Model, build
+from saccade.model import Counts, Lexicon, Model, build
+from saccade.model.recurrent_encoder import RecurrentEncoder
 from saccade.search import Translator
 from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
+COUNTS, RELATIVES = "counts.safetensors", "relatives.safetensors"
 FORMAT = 1  # of the folder: older ones are read, newer ones refused
 FIGURES = ("step", "dev_loss", "score")  # that every line of metrics.jsonl has
 
@@ -104,7 +110,7 @@ class Run:
 
     def first_model(self) -> Model:
         """The model that training begins with."""
-        model = self.build()
+        model = self._told(self.build())
         if (self.path / "first.safetensors").exists():
             self._fill(model, "first.safetensors")
         return model
@@ -133,7 +139,7 @@ class Run:
                 f"{self.path}: has no weights yet: it stopped before the dev set was first looked at; "
                 f"go on with: saccade train --resume {self.path}"
             )
-        model = self.build()
+        model = self._told(self.build())
         self._fill(model, "model.safetensors")
         return model.eval()
 
@@ -162,26 +168,49 @@ class Run:
         )
 
     def count(self, examples: Sequence[Numbers]) -> None:
-        """Counts what stands together in these pairs, if the run is to know that and does not yet."""
-        path = self.path / "counts.safetensors"
-        if self.config.model.counts and not path.exists():
+        """Counts what stands together in these pairs, and notes the words, if the run is to know that and does not
+        yet.
+        """
+        model, counts = self.config.model, None
+        if model.counts and not (self.path / COUNTS).exists():
             assert isinstance(self.source, Tokeniser)
             counts = Counts.learn(examples, (len(self.source), len(self.target)))
-            save_tensors(path, {name: torch.from_numpy(array) for name, array in counts.arrays().items()})
+            self._note_down(COUNTS, counts.arrays())
+        if model.relatives and not (self.path / RELATIVES).exists():
+            counts = counts or self.counts()
+            assert counts is not None
+            self._note_down(RELATIVES, Lexicon.learn(examples, counts).arrays())
 
     def counts(self) -> Counts | None:
         """What was counted, if anything."""
         if not self.config.model.counts:
             return None
         assert isinstance(self.source, Tokeniser)
-        path = self.path / "counts.safetensors"
-        arrays = {name: tensor.numpy() for name, tensor in load_tensors(path)[0].items()}
+        arrays = self._noted(COUNTS)
         try:
             if arrays["sizes"].tolist() == [len(self.source), len(self.target)]:
                 return Counts.of(arrays)
         except (KeyError, IndexError, TypeError, ValueError):
             pass
-        raise ValueError(f"{path}: does not fit the symbols of the run")
+        raise ValueError(f"{self.path / COUNTS}: does not fit the symbols of the run")
+
+    def _told(self, model: Model) -> Model:
+        """A model with the words that it is to be told of, if any."""
+        if self.config.model.relatives:
+            try:
+                lexicon = Lexicon.of(self._noted(RELATIVES))
+            except (KeyError, IndexError, TypeError) as error:
+                raise ValueError(f"{self.path / RELATIVES}: is not what a run writes ({error})") from None
+            assert isinstance(model.encoder, RecurrentEncoder)
+            assert model.encoder.relatives is not None
+            model.encoder.relatives.lexicon = lexicon
+        return model
+
+    def _note_down(self, name: str, arrays: dict[str, NDArray[np.generic]]) -> None:
+        save_tensors(self.path / name, {name: torch.from_numpy(array) for name, array in arrays.items()})
+
+    def _noted(self, name: str) -> dict[str, NDArray[Any]]:
+        return {name: tensor.numpy() for name, tensor in load_tensors(self.path / name)[0].items()}
 
     def _fill(self, model: Model, name: str) -> None:
         tensors, _ = load_tensors(self.path / name)
