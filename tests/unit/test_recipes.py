@@ -91,6 +91,7 @@ def test_the_manual_is_itself_a_config():
         ({"model": {"groups": 1}}, "groups: 1, but a group has at least two symbols"),
         ({"image": {}, "model": {"groups": 3}}, "model.groups: is about places in a row"),
         ({"image": {}, "model": {"counts": True}}, "model.counts: is about places in a row"),
+        ({"model": {"family": "transformer", "relatives": True}}, "relatives: only for seq2seq and bahdanau and luong"),
         ({"model": {"family": "transformer", "groups": 3}}, "groups: only for seq2seq and bahdanau and luong"),
     ],
 )
@@ -177,15 +178,20 @@ SYLLABLES = ["ka", "to", "min", "sel", "dor"]
 @pytest.mark.parametrize(
     ("words", "parts", "model", "found"),
     [
-        (20_000, SYLLABLES, {}, (5, 65_536)),
-        (20_000, SYLLABLES, {"group_rows": 500}, (5, 500)),
-        (900, SYLLABLES, {"groups": 2, "group_rows": 500}, (2, 500)),
-        (20_000, SYLLABLES, {"groups": 0}, (0, 32_768)),
-        (20_000, string.ascii_letters, {}, (0, 32_768)),
-        (8_000, SYLLABLES, {}, (0, 32_768)),
+        (20_000, SYLLABLES, {}, (True, 0, 32_768)),
+        (20_000, SYLLABLES, {"relatives": False}, (False, 5, 65_536)),
+        (20_000, SYLLABLES, {"counts": False}, (False, 5, 65_536)),
+        (20_000, SYLLABLES, {"group_rows": 500}, (False, 5, 500)),
+        (900, SYLLABLES, {"groups": 2, "group_rows": 500}, (False, 2, 500)),
+        (900, SYLLABLES, {"relatives": True}, (True, 0, 32_768)),
+        (20_000, SYLLABLES, {"groups": 0}, (False, 0, 32_768)),
+        (20_000, string.ascii_letters, {}, (False, 0, 32_768)),
+        (8_000, SYLLABLES, {}, (False, 0, 32_768)),
     ],
 )
-def test_groups_that_recur_in_many_words_have_vectors_of_their_own(tmp_path, words, parts, model, found):
+def test_many_words_that_have_much_in_common_are_told_of_relatives_or_have_vectors_for_groups(
+    tmp_path, words, parts, model, found
+):
     rows = ["".join(random.Random(i).choices(parts, k=2 + i % 5)) for i in range(words)]
     train, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
     for path, some in ((train, rows), (dev, rows[:20])):
@@ -195,8 +201,10 @@ def test_groups_that_recur_in_many_words_have_vectors_of_their_own(tmp_path, wor
     asked = {"data": data, "model": {"width": 24, **model}, "train": {"epochs": 5}}
     run, _ = start(tmp_path / "run", asked, say=heard.append)
     assert run.config.train.diagonal == 1.0
-    assert (run.config.model.groups, run.config.model.group_rows) == found
-    assert any(line.startswith("groups:") for line in heard) is (found[0] > 0 and "groups" not in model)
+    chosen = run.config.model
+    assert (chosen.relatives, chosen.groups, chosen.group_rows) == found
+    assert any(line.startswith("relatives:") for line in heard) is (chosen.relatives and "relatives" not in model)
+    assert any(line.startswith("groups:") for line in heard) is (chosen.groups > 0 and "groups" not in model)
 
 
 def test_plenty_of_words_have_wider_vectors_and_with_time_a_wider_model():

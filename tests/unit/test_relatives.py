@@ -136,8 +136,9 @@ def test_what_was_written_down_is_read_back():
 
 
 def test_relatives_go_with_counts():
+    assert ModelConfig.read({"relatives": True}, "model").counts
     with pytest.raises(ValueError, match="relatives: goes with counts=true"):
-        ModelConfig.read({"relatives": True}, "model")
+        ModelConfig.read({"relatives": True, "counts": False}, "model")
 
 
 def test_a_copy_of_a_model_shares_its_words():

@@ -39,7 +39,7 @@ class ModelConfig(Config):
     relatives: bool = Field(
         False,
         description="Whether each symbol of a source is also told what it stood for in other words that begin, or end, "
-        "as this one does; goes with counts.",
+        "as this one does; what that was is told by counts.",
     )
     tied: bool = Field(False, description="Whether the output layer uses the word vectors of the target.")
 
@@ -109,10 +109,12 @@ class ModelConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _walks(cls, given: Any) -> Any:
-        """Who asks for a walk means no feeding, which looks at many places at once."""
+    def _implied(cls, given: Any) -> Any:
+        """Who asks for a walk means no feeding, which looks at many places at once; relatives are found by counts."""
         if isinstance(given, dict) and given.get("walk") is True and given.get("family", "luong") == "luong":
-            return {"feed": False, **given}
+            given = {"feed": False, **given}
+        if isinstance(given, dict) and given.get("relatives") is True:
+            given = {"counts": True, **given}
         return given
 
     @model_validator(mode="after")

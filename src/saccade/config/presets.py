@@ -52,7 +52,8 @@ SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, rou
 READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
-GROUPED = 20_000  # words: with groups 33,000 and more had fewer errors, 8,000 as many, 800 mostly more
+MANY_WORDS = 20_000  # that are spelt: 33,000 and more gained by relatives, or groups; 8,000 by neither
+GROUPS = {"groups": 5, "group_rows": 65_536}  # for those where nothing can be counted, and so no relatives be known
 PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
@@ -144,13 +145,6 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         settings,
         f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {settings['model']['dropout']}",
     )
-
-
-def groups(pairs: int) -> dict[str, int]:
-    """How large groups of symbols may be that have vectors of their own, and how many vectors there are, for so many
-    words that are spelt: nothing for few, which gain nothing by them.
-    """
-    return {"groups": 5, "group_rows": 65_536} if pairs >= GROUPED else {}
 
 
 def _spell(settings: Settings, amount: Amount, free: bool) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import RunConfig
-from saccade.config.presets import FEW, HURRIED, Amount, automatic, groups
+from saccade.config.presets import FEW, GROUPS, HURRIED, MANY_WORDS, Amount, automatic
 from saccade.config.train import LENGTHS
 from saccade.data import (
     MOST_TOKENS,
@@ -266,9 +266,9 @@ def _ordered(
     passes: float,
     say: Callable[[str], None],
 ) -> RunConfig:
-    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, groups
-    of their symbols that recur get vectors of their own; attention also walks, if there are few words or time for few
-    passes; if there is time for many, they are written both ways. What stands together is counted.
+    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, it also
+    walks, if there are few words or time for few passes; if there is time for many, they are written both ways. What
+    stands together is counted; of many words that have much in common, each is told of its relatives.
 
     Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
     """
@@ -291,18 +291,22 @@ def _ordered(
         model = model.model_copy(update={"walk": True})
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
-    again = recurring([source for source, _ in numbers])
-    chosen = groups(material.count) if spelt and again >= RECURRING and model.family != "transformer" else {}
-    if chosen and "groups" not in asked["model"]:
-        model = model.model_copy(update={name: n for name, n in chosen.items() if name not in asked["model"]})
-        say(
-            f"groups: {100 * again:.0f}% of three symbols in a row stand elsewhere too, so up to {model.groups} have a "
-            "vector of their own (model.groups=0: none)"
-        )
     sizes = len(learnt["source"]), len(learnt["target"])
     if spelt and short and "counts" not in asked["model"] and Counts.can(numbers, sizes):
         model = model.model_copy(update={"counts": True})
         say("counts: which symbols stand together is counted too, and has a say (model.counts=false: without)")
+    again = recurring([source for source, _ in numbers])
+    many = spelt and material.count >= MANY_WORDS and again >= RECURRING and model.family != "transformer"
+    recur = f"{100 * again:.0f}% of three symbols in a row stand elsewhere too, so"
+    if many and model.counts and not {"relatives", "groups", "group_rows"} & set(asked["model"]):
+        model = model.model_copy(update={"relatives": True})
+        say(
+            f"relatives: {recur} a word is told what its symbols stood for in others that begin or end alike "
+            "(model.relatives=false: without)"
+        )
+    elif many and not model.relatives and "groups" not in asked["model"]:
+        model = model.model_copy(update={name: n for name, n in GROUPS.items() if name not in asked["model"]})
+        say(f"groups: {recur} up to {model.groups} have a vector of their own (model.groups=0: none)")
     alone = model.family != "luong" or model.walk  # a walk gained nothing by it; the others were not measured
     if spelt and not few_words and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
         model = model.model_copy(update={"both_ways": True})
