@@ -158,6 +158,12 @@ def test_a_run_keeps_its_words(tmp_path):
     assert (run.path / "relatives.safetensors").exists()
     told = load(run.path)
     assert len(told.models[0].encoder.relatives.lexicon.lengths) > 0
+
+    lent = {"data": {"train": [str(tmp_path / "pairs.tsv")]}, "train": {"steps": 1}}
+    other, _ = start(tmp_path / "other", lent, init=run.path, say=lambda _: None)
+    for name in ("counts.safetensors", "relatives.safetensors"):
+        assert (other.path / name).read_bytes() == (run.path / name).read_bytes(), "what its weights are used to"
+
     moved = shutil.copytree(run.path, tmp_path / "moved")
     texts = ["abca", "abcab", "cc"]
     assert [p.text for p in load(moved)(texts)] == [p.text for p in told(texts)]

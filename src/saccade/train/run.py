@@ -39,7 +39,7 @@ from saccade.search import Translator
 from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
-COUNTS, RELATIVES = "counts.safetensors", "relatives.safetensors"
+FIRST, COUNTS, RELATIVES = "first.safetensors", "counts.safetensors", "relatives.safetensors"
 FORMAT = 1  # of the folder: older ones are read, newer ones refused
 FIGURES = ("step", "dev_loss", "score")  # that every line of metrics.jsonl has
 
@@ -60,9 +60,9 @@ class Run:
         config: RunConfig,
         source: Tokeniser | Frame,
         target: Tokeniser,
-        first: dict[str, Tensor] | None = None,
+        lent: dict[str, dict[str, Tensor]] | None = None,
     ) -> "Run":
-        """A new folder; one that exists is never written over. `first` are weights to begin with."""
+        """A new folder; one that exists is never written over. `lent` are files of another run to begin with."""
         try:
             path.mkdir(parents=True)
         except FileExistsError:
@@ -74,8 +74,8 @@ class Run:
                 if isinstance(side, Tokeniser):
                     with written(path / name) as beside:
                         side.save(beside)
-            if first is not None:
-                save_tensors(path / "first.safetensors", first)
+            for name, tensors in (lent or {}).items():
+                save_tensors(path / name, tensors)
             run._save_config()  # last: a folder without it is no run
         except UnwrittenError:
             shutil.rmtree(path, ignore_errors=True)
@@ -111,9 +111,16 @@ class Run:
     def first_model(self) -> Model:
         """The model that training begins with."""
         model = self._told(self.build())
-        if (self.path / "first.safetensors").exists():
-            self._fill(model, "first.safetensors")
+        if (self.path / FIRST).exists():
+            self._fill(model, FIRST)
         return model
+
+    def lends(self) -> dict[str, dict[str, Tensor]]:
+        """What another run can begin with, by the names that it has there: the best weights, and what they are used
+        to be told.
+        """
+        kept = {name: load_tensors(self.path / name)[0] for name in (COUNTS, RELATIVES) if (self.path / name).exists()}
+        return {FIRST: self.model().state_dict(), **kept}
 
     def changed(self, changes: dict[str, Any]) -> "Run":
         """The same run with another learning rate or length; nothing is written."""

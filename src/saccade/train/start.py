@@ -84,12 +84,12 @@ def start(
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
     if init is not None:
-        config, source, target, first = _lent(asked, Run.open(init))
+        config, source, target, lent = _lent(asked, Run.open(init))
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
         _check_known(init, target, texts["target"], say)
     else:
         config, source, target = _chosen(asked, texts, material, preset, say)
-        first = None
+        lent = None
     if isinstance(source, Frame) != material.source.pictures:
         raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
     if isinstance(source, Frame):
@@ -115,7 +115,7 @@ def start(
         "names": material.source.names and tuple(material.source.names),
     }
     data = config.data.model_copy(update=found)
-    return _replace(output, say, config.model_copy(update={"data": data}), source, target, first), material
+    return _replace(output, say, config.model_copy(update={"data": data}), source, target, lent), material
 
 
 def _replace(
@@ -124,18 +124,18 @@ def _replace(
     config: RunConfig,
     source: Tokeniser | Frame,
     target: Tokeniser,
-    first: dict[str, Tensor] | None,
+    lent: dict[str, dict[str, Tensor]] | None,
 ) -> Run:
     """A new run; one that stood there is gone only when the new one is whole."""
     if not output.exists():
-        return Run.create(output, config, source, target, first)
+        return Run.create(output, config, source, target, lent)
     output, here = output.resolve(), Path.cwd()  # "." has no name that another could stand beside
     names = (output.with_name(f"{output.name}.old{n or ''}") for n in itertools.count())
     while (old := next(names)).exists():
         say(f"{old}: is left as it is, perhaps from a --force that was killed")
     output.rename(old)
     try:
-        run = Run.create(output, config, source, target, first)
+        run = Run.create(output, config, source, target, lent)
     except BaseException:
         shutil.rmtree(output, ignore_errors=True)
         old.rename(output)
@@ -322,7 +322,7 @@ def _about_tokens(texts: list[str], kind: str) -> int:
     return words if kind in ("symbols", "words") else int(1.3 * words)
 
 
-def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, Any]:
+def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, dict[str, dict[str, Tensor]]]:
     for section in ("model", "source", "target", "shared", "image"):
         if asked.get(section):
             raise ValueError(f"--init: the run lends its {section}, so nothing of it can be changed")
@@ -332,7 +332,7 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
         train["minutes"] = MINUTES
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
     config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
-    return config, lender.source, lender.target, lender.model().state_dict()
+    return config, lender.source, lender.target, lender.lends()
 
 
 def _check_known(init: Path, target: Tokeniser, texts: list[str], say: Callable[[str], None]) -> None:
