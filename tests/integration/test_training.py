@@ -426,7 +426,9 @@ def test_a_new_run_that_cannot_be_written_leaves_no_folder(tmp_path, limit, name
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))  # bytes of a file: a disk that is nearly full
     try:
         with pytest.raises(ValueError, match=f"{name}: cannot be written .*File too large"):
-            Run.create(tmp_path / "full", config, symbols, symbols, {"first.safetensors": {"weights": torch.zeros(1_000)}})
+            Run.create(
+                tmp_path / "full", config, symbols, symbols, {"first.safetensors": {"weights": torch.zeros(1_000)}}
+            )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not (tmp_path / "full").exists()
