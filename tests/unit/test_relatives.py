@@ -15,11 +15,17 @@ from problems import assert_equal
 from saccade.config import ModelConfig
 from saccade.data import STOP
 from saccade.model import Counts, Lexicon, build
-from saccade.model.relatives import DROPPED, LEAST, MOST, ROWS, Relatives
+from saccade.model.relatives import DROPPED, LEAST, MOST, NOBODY, ROWS, Relatives
 from saccade.train import Run, load, start, train
+from saccade.train.run import load_tensors, save_tensors
 
-SIZES = (8, 8)
-WORDS = st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=6), min_size=1, max_size=12)
+SIZES = (70, 70)  # so many that two pieces may share a vector
+SYMBOLS = st.sampled_from([4, 5, 69])
+WORDS = st.lists(
+    st.one_of(st.lists(SYMBOLS, min_size=1, max_size=6), st.lists(st.just(4), min_size=11, max_size=14)),
+    min_size=1,
+    max_size=12,
+)
 
 
 def learned(words):
@@ -92,7 +98,7 @@ def test_whoever_stands_beside_a_word_changes_nothing(words, data):
     lexicon = learned(words)
     relatives = Relatives(3).double().eval()
     relatives.lexicon = lexicon
-    word, longer = data.draw(st.sampled_from(words)), [4, 5, 6, 4, 5, 6, 4]
+    word, longer = data.draw(st.sampled_from(words)), [4, 5, 6] * 5
     texts = torch.tensor([[*word, STOP, *[0] * (len(longer) - len(word))], [*longer, STOP]])
     mask = torch.arange(texts.shape[1]) <= torch.tensor([[len(word)], [len(longer)]])
     alone = relatives(texts[:1, : len(word) + 1], mask[:1, : len(word) + 1])
@@ -104,6 +110,16 @@ def test_nobody_is_known_before_anything_was_learned():
     relatives = Relatives(3)
     tokens = torch.tensor([[4, 5, STOP]])
     assert not relatives(tokens, tokens > 0).any()
+
+
+def test_how_much_is_shared_is_told_beside_what_the_symbols_stood_for():
+    relatives = Relatives(3).double().eval()
+    relatives.lexicon = learned([[4, 5, 6], [6, 5]])
+    tokens = torch.tensor([[4, 5, 6, 6, STOP]])
+    pieces, shared = found(relatives.lexicon, [4, 5, 6, 6])
+    assert shared.tolist() == [[3 + MOST + 1], [0]]
+    told = relatives.pieces[0].weight[pieces[0, 0, :3]] + relatives.shared[0].weight[3 + MOST + 1]
+    assert_equal(relatives(tokens, tokens > 0)[0, :3], told)
 
 
 def test_training_leaves_a_relative_out_as_a_whole():
@@ -130,6 +146,8 @@ def test_what_was_written_down_is_read_back():
         ("0.keys", arrays["0.keys"][::-1]),
         ("1.words", arrays["1.words"] + 1_000),
         ("1.words", arrays["1.words"][:, :1]),
+        ("starts", arrays["starts"].astype(float)),
+        ("pieces", arrays["pieces"][None]),
     ):
         with pytest.raises(ValueError, match="do not belong together"):
             Lexicon.of({**arrays, name: bad})
@@ -155,7 +173,7 @@ def test_a_run_keeps_its_words(tmp_path):
     asked = {"data": {"train": [str(tmp_path / "pairs.tsv")]}, "model": model, "train": {"steps": 2}}
     run, material = start(tmp_path / "run", asked, say=lambda _: None)
     train(run, material.examples(run.source, run.target), material.dev)
-    assert (run.path / "relatives.safetensors").exists()
+    assert len(run.first_model().encoder.relatives.lexicon.lengths) > 0, "what it is told while it learns"
     told = load(run.path)
     assert len(told.models[0].encoder.relatives.lexicon.lengths) > 0
 
@@ -163,17 +181,28 @@ def test_a_run_keeps_its_words(tmp_path):
     other, _ = start(tmp_path / "other", lent, init=run.path, say=lambda _: None)
     for name in ("counts.safetensors", "relatives.safetensors"):
         assert (other.path / name).read_bytes() == (run.path / name).read_bytes(), "what its weights are used to"
+    (other.path / "relatives.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"other/relatives\.safetensors: is gone, and was lent"):
+        train(other, material.examples(other.source, other.target), material.dev)
 
     moved = shutil.copytree(run.path, tmp_path / "moved")
     texts = ["abca", "abcab", "cc"]
-    assert [p.text for p in load(moved)(texts)] == [p.text for p in told(texts)]
+    scores = [p.score for p in told(texts)]
+    assert [p.score for p in load(moved)(texts)] == scores
+    told.models[0].encoder.relatives.lexicon = NOBODY
+    assert [p.score for p in told(texts)] != scores
 
     (moved / "relatives.safetensors").write_bytes(b"torn")
     with pytest.raises(ValueError, match=r"relatives\.safetensors: cannot be read"):
         load(moved)
     shutil.copy(run.path / "counts.safetensors", moved / "relatives.safetensors")
-    with pytest.raises(ValueError, match=r"relatives\.safetensors: is not what a run writes"):
+    with pytest.raises(ValueError, match=r"moved/relatives\.safetensors: does not fit the symbols"):
         load(moved)
+    words = load_tensors(run.path / "relatives.safetensors")[0]
+    for damage in ({"pieces": words["pieces"][1:]}, {"sizes": words["sizes"] + 1}):
+        save_tensors(moved / "relatives.safetensors", {**words, **damage})
+        with pytest.raises(ValueError, match=r"moved/relatives\.safetensors: does not fit the symbols"):
+            load(moved)
     (moved / "relatives.safetensors").unlink()
     with pytest.raises(ValueError, match=r"relatives\.safetensors: cannot be read"):
         load(moved)

@@ -148,7 +148,7 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _looks(self) -> Self:
-        for name in ("walk", "groups", "counts", "relatives"):
+        for name in ("walk", "groups", "relatives", "counts"):
             if self.image is not None and getattr(self.model, name):
                 raise ValueError(f"model.{name}: is about places in a row, and the sources are pictures")
         for name in ("diagonal", "doubly_stochastic"):

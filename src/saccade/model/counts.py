@@ -77,8 +77,7 @@ class Counts:
         """From pairs that nobody aligned: pieces by EM; then each pair is cut as is likeliest, and groups counted."""
         kinds = _kinds(sizes)
         counts = cls(sizes, np.concatenate([np.full(n, likely / n) for n, likely in zip(kinds, LIKELY, strict=True)]))
-        some = range(0, len(examples), 1 + len(examples) // MOST_COUNTED)
-        alike = list(_alike([examples[i] for i in some]))
+        alike = list(_alike(counted(examples)))
         for _ in range(ROUNDS):
             expected = sum((counts._expected(s, t) for _, s, t in alike), np.zeros(sum(kinds)))
             counts = cls(sizes, expected / max(LEAST, expected.sum()))
@@ -195,8 +194,13 @@ def log_shares(logs: Floats, whose: Ints) -> Floats:
     return np.where(known[whose], np.maximum(logs - above - np.log(total)[whose], HARDLY), 0.0)
 
 
+def counted(examples: Sequence[Numbers]) -> list[Numbers]:
+    """All of them, or of very many as many as can be worked on."""
+    return [examples[i] for i in range(0, len(examples), 1 + len(examples) // MOST_COUNTED)]
+
+
 def mixed(before: Ints, symbols: Ints) -> Ints:
-    """Hashes of what came before and one symbol more; what is hashed is never the same by chance."""
+    """Hashes of what came before and one symbol more, of 64 bits: two are hardly ever the same by chance."""
     hashed = before * MIX[0]
     hashed = ((hashed ^ (hashed >> 29)) + symbols) * MIX[1]
     hashed ^= hashed >> 32

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saccade.data import STOP, Numbers
-from saccade.model.counts import Counts, mixed
+from saccade.model.counts import Counts, counted, mixed
 
 LEAST, MOST = 2, 11  # symbols that relatives share: fewer are not worth mentioning, more are all the same
 ROWS = 4_093  # vectors for pieces: a prime, so that few share one
@@ -23,6 +23,7 @@ DROPPED = 0.1  # how often training tells nothing of a relative
 SIDES = 2  # who begins alike, and who ends alike
 
 Ints = NDArray[np.int64]
+NONE = np.empty(0, np.int64)
 
 
 class Side(NamedTuple):
@@ -49,7 +50,8 @@ class Lexicon:
     ([[1, 1, 1, 0], [1, 1, 0, 0]], [15, 2])
     """
 
-    def __init__(self, pieces: NDArray[np.int16], starts: Ints, sides: Sequence[Side]) -> None:
+    def __init__(self, sizes: tuple[int, int], pieces: NDArray[np.int16], starts: Ints, sides: Sequence[Side]) -> None:
+        self.sizes = sizes  # how many symbols there are
         self.pieces, self.starts = pieces, starts  # of all words in a row, and where each begins, W + 1 numbers
         self.sides = tuple(sides)
         self.lengths = np.diff(starts)  # [W]
@@ -60,73 +62,77 @@ class Lexicon:
     @classmethod
     def learn(cls, examples: Sequence[Numbers], counts: Counts) -> "Lexicon":
         """All words that can be cut; of several targets the first tells how."""
-        places, texts, pieces = [], [], []
-        for numbers, sources, cut in counts.spelt(examples):
-            places += numbers.tolist()
-            texts += list(sources)
-            pieces += list(1 + cut % (ROWS - 1))
-        first: dict[bytes, int] = {}
-        for at in np.argsort(places):
-            first.setdefault(texts[at].tobytes(), int(at))
-        kept = list(first.values())
-        starts = np.cumsum([0, *(len(texts[at]) for at in kept)], dtype=np.int64)
-        said = np.concatenate([np.empty(0, np.int64), *(pieces[at] for at in kept)]).astype(np.int16)
-        words = [texts[at] for at in kept]
-        return cls(said, starts, [_side(words), _side([word[::-1] for word in words])])
+        alike = [(*group, list(_beginnings(group[1]))[-1]) for group in counts.spelt(counted(examples))]
+        numbers, wholes = (np.concatenate([NONE, *(group[i] for group in alike)]) for i in (0, 3))
+        order = np.lexsort((numbers, wholes))
+        again = np.zeros(len(order), bool)
+        again[order[1:]] = wholes[order[1:]] == wholes[order[:-1]]
+        kept = np.split(~again, np.cumsum([len(group[0]) for group in alike])[:-1])
+        words = [sources[keep] for (_, sources, _, _), keep in zip(alike, kept, strict=False)]
+        pieces = [cut[keep].ravel() for (_, _, cut, _), keep in zip(alike, kept, strict=False)]
+        starts = np.cumsum(np.concatenate([[0], *(np.full(len(some), some.shape[1]) for some in words)]))
+        told = (1 + np.concatenate([NONE, *pieces]) % (ROWS - 1)).astype(np.int16)
+        return cls(
+            counts.sizes, told, starts.astype(np.int64), [_side(words), _side([some[:, ::-1] for some in words])]
+        )
 
     def find(self, texts: Ints, lengths: Ints) -> Found:
         """The nearest relatives of words [B, N] with so many symbols [B]: those who share most, of several the
         shortest.
         """
         at = np.arange(texts.shape[1])
-        real = at < lengths[:, None]  # [B, N]
-        order = np.where(real, lengths[:, None] - 1 - at, at)  # [B, N]: from the last to the first
-        ahead = self._said(self.sides[0], texts, lengths, real, False)
-        back = self._said(self.sides[1], np.take_along_axis(texts, order, 1), lengths, real, True)
-        pieces = np.stack([ahead[0], np.take_along_axis(back[0], order, 1)])
-        return Found(pieces, np.stack([ahead[1], back[1]]))
+        order = np.where(at < lengths[:, None], lengths[:, None] - 1 - at, at)  # [B, N]: from the last to the first
+        ahead, shared = self._said(self.sides[0], texts, lengths, False)
+        back, also = self._said(self.sides[1], np.take_along_axis(texts, order, 1), lengths, True)
+        return Found(np.stack([ahead, np.take_along_axis(back, order, 1)]), np.stack([shared, also]))
 
-    def _said(self, side: Side, texts: Ints, lengths: Ints, real: NDArray[np.bool_], turned: bool) -> tuple[Ints, Ints]:
-        count, longest = texts.shape
-        if not (len(side.keys) and count and longest):
-            return np.zeros(texts.shape, np.int64), np.zeros(count, np.int64)
+    def _said(self, side: Side, texts: Ints, lengths: Ints, turned: bool) -> tuple[Ints, Ints]:
+        """What who begins alike says of each symbol [B, N], and how much of it is shared [B]."""
+        if not (len(side.keys) and texts.size):
+            return np.zeros(texts.shape, np.int64), np.zeros(len(texts), np.int64)
+        at, everyone, last = np.arange(texts.shape[1]), np.arange(len(texts)), (lengths - 1).clip(min=0)
         hashed = np.stack(list(_beginnings(texts)), 1)  # [B, N]
         place = np.searchsorted(side.keys, hashed).clip(max=len(side.keys) - 1)
-        known = (side.keys[place] == hashed) & real & (np.arange(longest) >= LEAST - 1)
+        known = (side.keys[place] == hashed) & (at < lengths[:, None]) & (at >= LEAST - 1)
         one, other = side.words[place, 0], side.words[place, 1]  # [B, N]
-        last, everyone = (lengths - 1).clip(min=0), np.arange(count)
-        whole = known[everyone, last] & (self.lengths[one[everyone, last]] == lengths)  # the word itself is known
-        itself = np.where(whole, one[everyone, last], -1)[:, None]
-        who = np.where(one != itself, one, other)  # [B, N]
-        found = known & (who >= 0)  # who shares more symbols shares these too, so it is true up to some place
+        there = one[everyone, last]  # [B]: the shortest that begins with all of the word: itself, if it is known
+        itself = np.where(known[everyone, last] & (self.lengths[there] == lengths), there, -1)
+        who = np.where(one != itself[:, None], one, other)  # [B, N]
+        found = known & (who >= 0)  # from LEAST symbols on, up to the most that are shared
         shared = np.where(found.any(1), found.sum(1) + LEAST - 1, 0)  # [B]
-        who = who[everyone, (shared - 1).clip(min=0)]
-        told = np.arange(longest) < shared[:, None]
-        at = np.arange(longest)
-        at = self.lengths[who][:, None] - 1 - at if turned else at
-        pieces = np.where(told, self.pieces[np.where(told, self.starts[who][:, None] + at, 0)], 0)
-        all_of_it = (shared > 0) & (self.lengths[who] == shared)
-        return pieces.astype(np.int64), shared.clip(max=MOST) + all_of_it * (MOST + 1)
+        relative = who[everyone, (shared - 1).clip(min=0)]  # [B]
+        length = self.lengths[relative]
+        told = at < shared[:, None]  # [B, N]
+        index = self.starts[relative][:, None] + (length[:, None] - 1 - at if turned else at)
+        pieces = np.where(told, self.pieces[index.clip(0, len(self.pieces) - 1)], 0)  # [B, N]
+        return pieces.astype(np.int64), shared.clip(max=MOST) + ((shared > 0) & (length == shared)) * (MOST + 1)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """All of it, by name, to be written down."""
         sides = {f"{i}.{name}": array for i, side in enumerate(self.sides) for name, array in side._asdict().items()}
-        return {"pieces": self.pieces, "starts": self.starts, **sides}
+        return {"sizes": np.array(self.sizes), "pieces": self.pieces, "starts": self.starts, **sides}
 
     @classmethod
     def of(cls, arrays: dict[str, NDArray[Any]]) -> "Lexicon":
         """The same, read back; what does not belong together is refused."""
+        source, target = arrays["sizes"].tolist()
         sides = [Side(*(arrays[f"{i}.{name}"] for name in Side._fields)) for i in range(SIDES)]
-        lexicon = cls(arrays["pieces"], arrays["starts"], sides)
-        words = len(lexicon.lengths)
-        fits = lexicon.starts[0] == 0 and lexicon.starts[-1] == len(lexicon.pieces) and (lexicon.lengths >= 0).all()
-        fits &= bool(((lexicon.pieces >= 0) & (lexicon.pieces < ROWS)).all())
-        for side in sides:
-            fits &= side.words.shape == (len(side.keys), 2) and bool((np.diff(side.keys) > 0).all())
-            fits &= bool(((side.words >= -1) & (side.words < words)).all()) and bool((side.words[:, 0] >= 0).all())
-        if not fits:
-            raise ValueError("its parts do not belong together")
-        return lexicon
+        rows = [arrays["pieces"], arrays["starts"], *(side.keys for side in sides)]
+        if all(row.ndim == 1 for row in rows) and all(array.dtype.kind == "i" for array in arrays.values()):
+            lexicon = cls((source, target), arrays["pieces"], arrays["starts"], sides)
+            if lexicon._sound():
+                return lexicon
+        raise ValueError("its parts do not belong together")
+
+    def _sound(self) -> bool:
+        """Whether every number is the number of something."""
+        words, pieces = len(self.lengths), len(self.pieces)
+        found = [self.starts[:1].tolist() == [0], self.starts[-1:].tolist() == [pieces], (self.lengths >= 0).all()]
+        found.append(_within(self.pieces, 1, ROWS))
+        for keys, owners in self.sides:
+            found += [owners.shape == (len(keys), 2), (np.diff(keys) > 0).all()]
+            found += [_within(owners, -1, words), _within(owners[..., 0], 0, words)]
+        return all(found)
 
 
 class Relatives(nn.Module):
@@ -139,7 +145,7 @@ class Relatives(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.lexicon: Lexicon | None = None
+        self.lexicon = NOBODY
         self.pieces = nn.ModuleList(nn.Embedding(ROWS, width) for _ in range(SIDES))
         self.shared = nn.ModuleList(nn.Embedding(2 * (MOST + 1), width) for _ in range(SIDES))
         for table in (*self.pieces, *self.shared):
@@ -149,7 +155,7 @@ class Relatives(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         """Tokens [B, N] → what their relatives say of each: [B, N, E]."""
         real = mask & (tokens != STOP)
-        found = (self.lexicon or NOBODY).find(tokens.cpu().numpy(), real.sum(1).cpu().numpy())
+        found = self.lexicon.find(tokens.cpu().numpy(), real.sum(1).cpu().numpy())
         pieces, shared = (torch.from_numpy(x).to(tokens.device) for x in found)
         said = []
         for side in range(SIDES):
@@ -161,26 +167,22 @@ class Relatives(nn.Module):
         return torch.stack(said).sum(0)
 
 
-def _side(words: Sequence[Ints]) -> Side:
-    """Words by their beginnings."""
-    longest = max(map(len, words), default=0)
-    padded = np.zeros((len(words), longest), np.int64)
-    lengths = np.array([len(word) for word in words], np.int64)
-    for row, word in zip(padded, words, strict=True):
-        row[: len(word)] = word
-    hashed, whose = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for at, beginning in enumerate(_beginnings(padded)):
-        if at >= LEAST - 1:
-            there = np.flatnonzero(lengths > at)
-            hashed.append(beginning[there])
-            whose.append(there)
+def _side(alike: Sequence[Ints]) -> Side:
+    """Words by their beginnings: groups of words of the same length [B, N], numbered through."""
+    hashed, whose, lengths, first = [NONE], [NONE], [NONE], 0
+    for words in alike:
+        for beginning in list(_beginnings(words))[LEAST - 1 :]:
+            hashed.append(beginning)
+            whose.append(first + np.arange(len(words)))
+            lengths.append(np.full(len(words), words.shape[1]))
+        first += len(words)
     keys, owners = np.concatenate(hashed), np.concatenate(whose)
-    order = np.lexsort((owners, lengths[owners], keys))
+    order = np.lexsort((owners, np.concatenate(lengths), keys))
     keys, owners = keys[order], owners[order]
-    unique, first = np.unique(keys, return_index=True)
-    second = np.minimum(first + 1, max(0, len(keys) - 1))
-    another = (keys[second] == unique) & (second > first)
-    return Side(unique, np.stack([owners[first], np.where(another, owners[second], -1)], 1).astype(np.int32))
+    unique, one = np.unique(keys, return_index=True)
+    other = np.minimum(one + 1, max(0, len(keys) - 1))
+    another = (keys[other] == unique) & (other > one)
+    return Side(unique, np.stack([owners[one], np.where(another, owners[other], -1)], 1).astype(np.int32))
 
 
 def _beginnings(texts: Ints) -> Iterator[Ints]:
@@ -191,6 +193,8 @@ def _beginnings(texts: Ints) -> Iterator[Ints]:
         yield hashed
 
 
-NOBODY = Lexicon(
-    np.zeros(1, np.int16), np.zeros(1, np.int64), [Side(np.empty(0, np.int64), np.empty((0, 2), np.int32))] * 2
-)
+def _within(numbers: NDArray[np.integer[Any]], least: int, below: int) -> bool:
+    return not numbers.size or bool(numbers.min() >= least and numbers.max() < below)
+
+
+NOBODY = Lexicon((0, 0), np.empty(0, np.int16), np.zeros(1, np.int64), [_side([]), _side([])])

@@ -16,10 +16,10 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import tomli_w
@@ -41,6 +41,7 @@ from saccade.train.plan import Plan
 
 FIRST, COUNTS, RELATIVES = "first.safetensors", "counts.safetensors", "relatives.safetensors"
 FORMAT = 1  # of the folder: older ones are read, newer ones refused
+Noted = TypeVar("Noted")
 FIGURES = ("step", "dev_loss", "score")  # that every line of metrics.jsonl has
 
 
@@ -119,8 +120,9 @@ class Run:
         """What another run can begin with, by the names that it has there: the best weights, and what they are used
         to be told.
         """
-        kept = {name: load_tensors(self.path / name)[0] for name in (COUNTS, RELATIVES) if (self.path / name).exists()}
-        return {FIRST: self.model().state_dict(), **kept}
+        weights, _ = self.model().state_dict(), self.counts()  # both are checked here, where they lie
+        told = {COUNTS: self.config.model.counts, RELATIVES: self.config.model.relatives}
+        return {FIRST: weights, **{name: load_tensors(self.path / name)[0] for name, lent in told.items() if lent}}
 
     def changed(self, changes: dict[str, Any]) -> "Run":
         """The same run with another learning rate or length; nothing is written."""
@@ -179,6 +181,9 @@ class Run:
         yet.
         """
         model, counts = self.config.model, None
+        for name, wanted in ((COUNTS, model.counts), (RELATIVES, model.relatives)):
+            if wanted and (self.path / FIRST).exists() and not (self.path / name).exists():
+                raise ValueError(f"{self.path / name}: is gone, and was lent (--init); begin again, or copy it back")
         if model.counts and not (self.path / COUNTS).exists():
             assert isinstance(self.source, Tokeniser)
             counts = Counts.learn(examples, (len(self.source), len(self.target)))
@@ -192,32 +197,29 @@ class Run:
         """What was counted, if anything."""
         if not self.config.model.counts:
             return None
-        assert isinstance(self.source, Tokeniser)
-        arrays = self._noted(COUNTS)
-        try:
-            if arrays["sizes"].tolist() == [len(self.source), len(self.target)]:
-                return Counts.of(arrays)
-        except (KeyError, IndexError, TypeError, ValueError):
-            pass
-        raise ValueError(f"{self.path / COUNTS}: does not fit the symbols of the run")
+        return self._noted(COUNTS, Counts.of)
 
     def _told(self, model: Model) -> Model:
         """A model with the words that it is to be told of, if any."""
         if self.config.model.relatives:
-            try:
-                lexicon = Lexicon.of(self._noted(RELATIVES))
-            except (KeyError, IndexError, TypeError) as error:
-                raise ValueError(f"{self.path / RELATIVES}: is not what a run writes ({error})") from None
             assert isinstance(model.encoder, RecurrentEncoder)
             assert model.encoder.relatives is not None
-            model.encoder.relatives.lexicon = lexicon
+            model.encoder.relatives.lexicon = self._noted(RELATIVES, Lexicon.of)
         return model
 
-    def _note_down(self, name: str, arrays: dict[str, NDArray[np.generic]]) -> None:
-        save_tensors(self.path / name, {name: torch.from_numpy(array) for name, array in arrays.items()})
+    def _note_down(self, file: str, arrays: dict[str, NDArray[np.generic]]) -> None:
+        save_tensors(self.path / file, {name: torch.from_numpy(array) for name, array in arrays.items()})
 
-    def _noted(self, name: str) -> dict[str, NDArray[Any]]:
-        return {name: tensor.numpy() for name, tensor in load_tensors(self.path / name)[0].items()}
+    def _noted(self, file: str, read: Callable[[dict[str, NDArray[Any]]], Noted]) -> Noted:
+        """What was noted down of the pairs, if it is of this run's symbols."""
+        assert isinstance(self.source, Tokeniser)
+        arrays = {name: tensor.numpy() for name, tensor in load_tensors(self.path / file)[0].items()}
+        try:
+            if arrays["sizes"].tolist() == [len(self.source), len(self.target)]:
+                return read(arrays)
+        except (KeyError, IndexError, TypeError, ValueError):
+            pass
+        raise ValueError(f"{self.path / file}: does not fit the symbols of the run")
 
     def _fill(self, model: Model, name: str) -> None:
         tensors, _ = load_tensors(self.path / name)

@@ -101,8 +101,7 @@ def start(
         material.shorten(source, target, max(MOST_TOKENS, config.model.longest_source or 0))
         pairs = material.sample
         _check_lengths(config, source, target, [*pairs, *material.dev])
-        if config.model.counts and not Counts.listable((len(source), len(target))):
-            raise ValueError("model.counts: so many symbols make too many pieces to be listed; leave it out")
+        _check_counted(config, source, target, pairs, say)
     for line in (*material.untold(), *_idle(asked, config)):
         say(line)
     own = asked["data"].get("growth")
@@ -292,13 +291,14 @@ def _ordered(
     walks = "walks along it and " if model.walk else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
     sizes = len(learnt["source"]), len(learnt["target"])
-    if spelt and short and "counts" not in asked["model"] and Counts.can(numbers, sizes):
+    if spelt and short and not model.counts and "counts" not in asked["model"] and Counts.can(numbers, sizes):
         model = model.model_copy(update={"counts": True})
         say("counts: which symbols stand together is counted too, and has a say (model.counts=false: without)")
     again = recurring([source for source, _ in numbers])
     many = spelt and material.count >= MANY_WORDS and again >= RECURRING and model.family != "transformer"
     recur = f"{100 * again:.0f}% of three symbols in a row stand elsewhere too, so"
-    if many and model.counts and not {"relatives", "groups", "group_rows"} & set(asked["model"]):
+    own = "relatives" in asked["model"] or asked["model"].get("groups") or "group_rows" in asked["model"]
+    if many and model.counts and not own:
         model = model.model_copy(update={"relatives": True})
         say(
             f"relatives: {recur} a word is told what its symbols stood for in others that begin or end alike "
@@ -346,6 +346,18 @@ def _check_known(init: Path, target: Tokeniser, texts: list[str], say: Callable[
     if len(strange) > STRANGE * len(texts):
         raise ValueError(f"{what}; train a new run without it")
     say(what)
+
+
+def _check_counted(
+    config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair], say: Callable[[str], None]
+) -> None:
+    sizes = len(source), len(target)
+    if config.model.counts and not Counts.listable(sizes):
+        raise ValueError("model.counts: so many symbols make too many pieces to be listed; leave it out")
+    if config.model.relatives:
+        few = list(tokenise(pairs[:: max(1, len(pairs) // ORDERED)], source, target))
+        if not Counts.can(few, sizes):
+            say("model.relatives: many pairs are too long, or cannot be cut into pieces, so little is known of them")
 
 
 def _check_lengths(config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair]) -> None:
