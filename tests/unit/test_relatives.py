@@ -17,6 +17,7 @@ from saccade.data import STOP
 from saccade.model import Counts, Lexicon, build
 from saccade.model.relatives import DROPPED, LEAST, MOST, NOBODY, ROWS, Relatives
 from saccade.train import Run, load, start, train
+from saccade.train.loop import Stopped
 from saccade.train.run import load_tensors, save_tensors
 
 SIZES = (70, 70)  # so many that two pieces may share a vector
@@ -165,14 +166,33 @@ def test_a_copy_of_a_model_shares_its_words():
     assert copy.deepcopy(model).encoder.relatives.lexicon is model.encoder.relatives.lexicon
 
 
-def test_a_run_keeps_its_words(tmp_path):
+def begun(folder, steps=2):
+    """A run over words of three different letters, each of which stands for itself."""
     words = ["".join(w) for w in itertools.product("abc", repeat=4)]
     random.Random(0).shuffle(words)
-    (tmp_path / "pairs.tsv").write_text("".join(f"{w}\t{' '.join(w.upper())}\n" for w in words))
+    folder.mkdir(exist_ok=True)
+    (folder / "pairs.tsv").write_text("".join(f"{w}\t{' '.join(w.upper())}\n" for w in words))
     model = {"width": 16, "counts": True, "relatives": True}
-    asked = {"data": {"train": [str(tmp_path / "pairs.tsv")]}, "model": model, "train": {"steps": 2}}
-    run, material = start(tmp_path / "run", asked, say=lambda _: None)
-    train(run, material.examples(run.source, run.target), material.dev)
+    asked = {"data": {"train": [str(folder / "pairs.tsv")]}, "model": model, "train": {"steps": steps}}
+    run, material = start(folder / "run", asked, say=lambda _: None)
+    return run, (material.examples(run.source, run.target), material.dev)
+
+
+def test_a_run_that_was_stopped_comes_to_the_same_end(tmp_path):
+    whole, data = begun(tmp_path / "one", 4)
+    train(whole, *data)
+    run, data = begun(tmp_path / "other", 4)
+    with pytest.raises(Stopped):
+        train(run, *data, stop=lambda: True)
+    (run.path / "relatives.safetensors").unlink()  # as if it was killed before they were written
+    train(Run.open(run.path), *data)
+    for name in ("model.safetensors", "relatives.safetensors"):
+        assert (run.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_a_run_keeps_its_words(tmp_path):
+    run, data = begun(tmp_path)
+    train(run, *data)
     assert len(run.first_model().encoder.relatives.lexicon.lengths) > 0, "what it is told while it learns"
     told = load(run.path)
     assert len(told.models[0].encoder.relatives.lexicon.lengths) > 0
@@ -183,7 +203,7 @@ def test_a_run_keeps_its_words(tmp_path):
         assert (other.path / name).read_bytes() == (run.path / name).read_bytes(), "what its weights are used to"
     (other.path / "relatives.safetensors").unlink()
     with pytest.raises(ValueError, match=r"other/relatives\.safetensors: is gone, and was lent"):
-        train(other, material.examples(other.source, other.target), material.dev)
+        train(other, *data)
 
     moved = shutil.copytree(run.path, tmp_path / "moved")
     texts = ["abca", "abcab", "cc"]
