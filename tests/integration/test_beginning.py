@@ -94,10 +94,19 @@ def test_a_list_both_ways_needs_no_dev_file(tmp_path):
     assert not any("other way round" in line for line in said)
 
 
-def test_counts_of_too_many_symbols_are_refused_before_anything_is_written(tmp_path):
+@pytest.mark.parametrize("name", ["counts", "relatives"])
+def test_counts_of_too_many_symbols_are_refused_before_anything_is_written(tmp_path, name):
     rows = [f"{chr(0x4E00 + n)}{chr(0x5E00 + n)}\t{chr(0x6E00 + n)}{chr(0x7E00 + n)}\n" for n in range(200)]
     (tmp_path / "train.tsv").write_text("".join(rows))
-    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16, "counts": True}}
-    with pytest.raises(ValueError, match=r"model\.counts: so many symbols make too many pieces"):
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16, name: True}}
+    with pytest.raises(ValueError, match=rf"model\.{name}: so many symbols make too many pieces"):
         start(tmp_path / "a", asked, say=lambda _: None)
     assert not (tmp_path / "a").exists()
+
+
+def test_relatives_of_whom_little_can_be_known_are_said_to_be(tmp_path):
+    (tmp_path / "train.tsv").write_text("".join(f"{n}\t{' '.join('abcdef' * len(str(n)))}\n" for n in range(300)))
+    said: list[str] = []
+    asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16, "relatives": True}}
+    start(tmp_path / "a", asked, say=said.append)
+    assert any(line.startswith("model.relatives: many pairs are too long") for line in said)

@@ -351,9 +351,9 @@ def _check_known(init: Path, target: Tokeniser, texts: list[str], say: Callable[
 def _check_counted(
     config: RunConfig, source: Tokeniser, target: Tokeniser, pairs: list[Pair], say: Callable[[str], None]
 ) -> None:
-    sizes = len(source), len(target)
+    sizes, asked = (len(source), len(target)), "relatives" if config.model.relatives else "counts"
     if config.model.counts and not Counts.listable(sizes):
-        raise ValueError("model.counts: so many symbols make too many pieces to be listed; leave it out")
+        raise ValueError(f"model.{asked}: so many symbols make too many pieces to be listed; leave it out")
     if config.model.relatives:
         few = list(tokenise(pairs[:: max(1, len(pairs) // ORDERED)], source, target))
         if not Counts.can(few, sizes):
