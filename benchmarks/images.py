@@ -23,9 +23,9 @@ from saccade.config.presets import Amount, automatic
 from saccade.data import TASKS, Batch, Frame, Tokeniser, batches, numbered
 from saccade.model.images import Change
 from saccade.search import Options
-from saccade.train.loop import _optimiser, _update
+from saccade.train.pictures import near
 from saccade.train.run import Run
-from saccade.train.start import _near
+from saccade.train.step import optimiser_of, update
 
 PICTURES, STEPS, EPOCHS = 500, 20, 4
 CHANGED = {"shift": 0.06, "crop": 0.1, "colour": 0.1, "flip": True}
@@ -36,14 +36,14 @@ def main() -> None:
     torch.manual_seed(0)
     pairs = TASKS["scenes"].pairs("train", size=PICTURES)
     target = Tokeniser.train([p.target for p in pairs], "words")
-    picked = automatic(Amount(PICTURES, 0, spelt=False, pictures=True), {}).settings
-    image = ImageConfig.read({**_near({}, picked["model"]["family"]), **CHANGED})
+    picked = automatic(Amount(PICTURES, spelt=False, pictures=True), {}).settings
+    image = ImageConfig.read({**near({}, picked["model"]["family"]), **CHANGED})
     config = RunConfig.read({**picked, "image": image.model_dump()}, "benchmark")
     with tempfile.TemporaryDirectory() as folder:
         run = Run.create(Path(folder) / "run", config, Frame(image.height, image.width), target)
         examples = numbered(pairs, run.source, target)
         model = run.build()
-        optimiser = _optimiser(model, config.train)
+        optimiser = optimiser_of(model, config.train)
         change = Change(image)
 
         def chosen(epoch: int) -> list[NDArray[np.int64]]:
@@ -54,7 +54,7 @@ def main() -> None:
             start = time.perf_counter()
             batch = Batch.of([examples[i] for i in rows], examples.pictures)
             read = time.perf_counter()
-            _update(model, optimiser, batch, config.train, 1.0)  # changes the pictures too
+            update(model, optimiser, batch, config.train, 1.0)  # changes the pictures too
             done = time.perf_counter()
             change(batch.source.float(), batch.mask)  # so once more, by itself
             changed = time.perf_counter() - done
@@ -78,7 +78,7 @@ def main() -> None:
         grown = []
         for epoch in range(EPOCHS):
             for rows in chosen(epoch):
-                _update(model, optimiser, Batch.of([examples[i] for i in rows], examples.pictures), config.train, 1.0)
+                update(model, optimiser, Batch.of([examples[i] for i in rows], examples.pictures), config.train, 1.0)
             grown.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
         print("peak memory after each epoch, MB:", ", ".join(f"{x:.0f}" for x in grown))
 

@@ -24,8 +24,8 @@ from saccade.config.train import TrainConfig
 from saccade.data import START, STOP, Batch, Examples, batches
 from saccade.model import Model, build
 from saccade.search.beam import beam_search
-from saccade.train.loop import _optimiser, _update
 from saccade.train.memory import mind_memory
+from saccade.train.step import optimiser_of, update
 
 VOCABULARY, PAIRS, STEPS, WRITTEN = 8004, 4000, 12, 256
 PRECISIONS = ("float32", "bfloat16")
@@ -46,14 +46,14 @@ def corpus() -> Examples:
 def training(model: Model, examples: Examples) -> tuple[dict[str, float], float]:
     """Target tokens a second in each precision, whose steps take turns, and the share of a batch that is real."""
     told = {p: TrainConfig(batch_tokens=1900, label_smoothing=0.0, precision=p) for p in PRECISIONS}
-    optimiser = _optimiser(model, told["float32"])
+    optimiser = optimiser_of(model, told["float32"])
     speeds: dict[str, list[float]] = {p: [] for p in PRECISIONS}
     shares = []
     for rows in batches(examples, 1900, 0, 0)[: STEPS + 2]:
         for precision, config in told.items():
             start = time.perf_counter()
             batch = Batch.of([examples[i] for i in rows])
-            _, tokens = _update(model, optimiser, batch, config, 1.0)
+            _, tokens = update(model, optimiser, batch, config, 1.0)
             speeds[precision].append(tokens / (time.perf_counter() - start))
         shares.append(float(torch.cat([batch.mask.flatten(), batch.real.flatten()]).float().mean()))
     return {p: statistics.median(found[2:]) for p, found in speeds.items()}, statistics.mean(shares)

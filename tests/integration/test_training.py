@@ -470,13 +470,13 @@ def test_a_machine_slower_or_quicker_than_measured_has_its_plan_changed_not_cut(
     clock = [0.0]
     monkeypatch.setattr(loop_module.time, "perf_counter", lambda: clock[0])
     monkeypatch.setattr(loop_module.Learner, "_measure", lambda *_: Speed(step=0.1, loss=0, source=0, before=0))
-    slow_update = loop_module._update
+    slow_update = loop_module.update
 
     def update(*given):
         clock[0] += seconds  # twice or half of what was measured
         return slow_update(*given)
 
-    monkeypatch.setattr(loop_module, "_update", update)
+    monkeypatch.setattr(loop_module, "update", update)
     heard = []
     train(run, say=heard.append)
     plan = Plan.load(run.path / "plan.json")

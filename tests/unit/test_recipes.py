@@ -9,13 +9,14 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.config import RunConfig
+from saccade.config import ModelConfig, RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
 from saccade.model import build
-from saccade.train import Run, start
-from saccade.train.start import _precision, load
+from saccade.train import Run, choices, start
+from saccade.train.choices import _ways, precision
+from saccade.train.start import load
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -37,30 +38,28 @@ def test_the_demo_is_its_recipe():
 @pytest.mark.parametrize("spelt", [True, False])
 def test_every_preset_is_a_config(family, preset, spelt):
     for pairs in (100, 10_000, 1_000_000):
-        picked = automatic(Amount(pairs, 10 * pairs, spelt, minutes=5), {}, family, preset)
+        picked = automatic(Amount(pairs, spelt, minutes=5), {}, family, preset)
         assert RunConfig.read(picked.settings).model.family == family
 
 
 def test_a_family_is_picked_that_has_what_was_asked_for():
-    amount = Amount(10_000, 100_000, True, minutes=5)
+    amount = Amount(10_000, True, minutes=5)
     assert automatic(amount, {}).family == "luong"
     assert automatic(amount, {"norm": "post"}).family == "transformer"
     assert automatic(amount, {"cell": "gru"}).family == "luong"
-    sentences = Amount(10_000, 100_000, False, minutes=5)
-    plenty = Amount(100_000, 700_000, True, minutes=30)
+    sentences = Amount(10_000, False, minutes=5)
+    plenty = Amount(100_000, True, minutes=30)
     assert automatic(plenty, {}).settings["train"]["batch_tokens"] == 3000
     assert automatic(amount, {}).settings["train"]["batch_tokens"] == 1000
     assert automatic(sentences, {}).family == "transformer"
     assert automatic(sentences, {"score": "dot"}).family == "bahdanau"
-    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True), {}).family == "luong"
-    assert automatic(Amount(10_000, 100_000, False, minutes=5, pictures=True, lent=True), {}).family == "transformer"
-    assert automatic(Amount(10_000, 100_000, True, minutes=5, pictures=True), {}).family == "luong"
+    assert automatic(Amount(10_000, False, minutes=5, pictures=True), {}).family == "luong"
+    assert automatic(Amount(10_000, False, minutes=5, pictures=True, lent=True), {}).family == "transformer"
+    assert automatic(Amount(10_000, True, minutes=5, pictures=True), {}).family == "luong"
 
 
 def test_the_more_often_a_pair_is_seen_the_more_dropout():
-    shares = [
-        automatic(Amount(8_000, 64_000, True, epochs=n), {}).settings["model"]["dropout"] for n in (1, 5, 30, 300)
-    ]
+    shares = [automatic(Amount(8_000, True, n), {}).settings["model"]["dropout"] for n in (1, 5, 30, 300)]
     assert shares == sorted(shares)
     assert shares[0] < 0.1
     assert shares[-1] == 0.4
@@ -104,7 +103,7 @@ def test_settings_that_would_do_nothing_are_refused(settings, says):
 @pytest.mark.parametrize("family", [None, *FAMILIES])
 @pytest.mark.parametrize("spelt", [True, False])
 def test_every_family_has_settings_for_pictures(family, spelt):
-    picked = automatic(Amount(5_000, 60_000, spelt, minutes=10, pictures=True), {}, family)
+    picked = automatic(Amount(5_000, spelt, minutes=10, pictures=True), {}, family)
     config = RunConfig.read({**picked.settings, "image": {}})
     assert build(config.model, config.image, 30)
 
@@ -112,7 +111,7 @@ def test_every_family_has_settings_for_pictures(family, spelt):
 @pytest.mark.parametrize("asked", [{"width": 128}, {"embedding": 128}, {"width": 96, "embedding": 96}, {"tied": False}])
 @pytest.mark.parametrize("pictures", [True, False])
 def test_what_is_asked_for_fits_what_is_picked(asked, pictures):
-    picked = automatic(Amount(20_000, 200_000, False, minutes=10, pictures=pictures), asked, "bahdanau")
+    picked = automatic(Amount(20_000, False, minutes=10, pictures=pictures), asked, "bahdanau")
     settings = {"model": {**picked.settings["model"], **asked}, "train": picked.settings["train"]}
     assert RunConfig.read(settings).model.family == "bahdanau"
 
@@ -210,11 +209,11 @@ def test_many_words_that_have_much_in_common_are_told_of_relatives_or_have_vecto
 
 
 def test_plenty_of_words_have_wider_vectors_and_with_time_a_wider_model():
-    def picked(pairs, minutes):
-        return automatic(Amount(pairs, 7 * pairs, True, minutes=minutes), {}).settings["model"]
+    def picked(pairs, passes):
+        return automatic(Amount(pairs, True, passes), {}).settings["model"]
 
     assert [picked(n, 10)["embedding"] for n in (8_000, 100_000)] == [64, 128]
-    assert [picked(100_000, m)["width"] for m in (10, 60)] == [256, 512]
+    assert [picked(100_000, n)["width"] for n in (10, 60)] == [256, 384]
     assert picked(8_000, 60)["width"] == 256
 
 
@@ -276,9 +275,9 @@ def test_a_setting_that_changes_nothing_is_said_to(tmp_path, section, setting):
 
 
 def test_a_preset_that_was_asked_for_is_that_preset():
-    plenty = Amount(60_000, 400_000, True, minutes=60)
+    plenty = Amount(60_000, True, 60)
     assert automatic(plenty, {}, None, "small").settings["model"]["width"] == 256
-    assert automatic(plenty, {}).settings["model"]["width"] == 512
+    assert automatic(plenty, {}).settings["model"]["width"] == 384
 
 
 def test_one_long_pair_keeps_attention_from_walking(tmp_path):
@@ -317,13 +316,52 @@ def test_of_sentences_that_keep_step_a_recurrent_decoder_is_told_so(tmp_path, fa
     assert not (family == "luong" and run.config.model.walk)
 
 
-def test_batches_that_were_asked_for_count_as_so_many_epochs():
-    usual, larger = (Amount(10_000, 100_000, True, steps=1000, batch_tokens=n) for n in (None, 4000))
-    assert (usual.passes(1000), larger.passes(1000)) == (5, 20)
+@pytest.mark.parametrize(
+    ("train", "batches", "passes"),
+    [
+        ({"epochs": 7.0}, 1, 7),
+        ({"steps": 100, "batch_tokens": 40}, 50, 2),  # two pairs of 10 tokens on each side in a batch
+        ({"steps": 100, "batch_tokens": 100}, 20, 5),
+        ({"steps": 30, "batch_tokens": 100_000}, 1, 30),  # an epoch is a step at least
+    ],
+)
+def test_how_often_a_pair_is_seen_is_counted(tmp_path, train, batches, passes):
+    pairs, heard = tmp_path / "pairs.tsv", []
+    pairs.write_text("".join(f"{n:09d}\t{n:09d}\n" for n in range(100)))
+    asked = {"data": {"train": [str(pairs)], "dev": [str(pairs)]}, "model": {"width": 16}, "train": train}
+    start(tmp_path / "run", asked, say=heard.append)
+    assert any(f"time for some {passes} epochs" in line for line in heard)
 
 
-def test_an_epoch_is_a_step_at_least():
-    assert Amount(3, 22, True, steps=200).passes(1000) == 200
+@pytest.mark.parametrize(("seconds", "ways"), [(0.001, (False, True)), (0.5, (True, False))])
+def test_a_slow_machine_is_asked_for_less(tmp_path, monkeypatch, seconds, ways):
+    """What suits a budget in minutes is chosen by how long a step takes here, and not by how long it takes elsewhere."""
+    rows = ["".join(random.Random(i).choices("abcdefgh", k=4 + i % 5)) for i in range(4000)]
+    (tmp_path / "a.tsv").write_text("".join(f"{row}\t{' '.join(row.upper())}\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr(choices, "quickest", lambda *_: (1, seconds))
+    asked = {"data": {"train": [str(tmp_path / "a.tsv")]}, "model": {"width": 24}, "train": {"minutes": 2}}
+    run, _ = start(tmp_path / "run", asked, say=print)
+    assert (run.config.model.walk, run.config.model.both_ways) == ways
+    assert (run.config.model.dropout == 0.4) == (seconds < 0.01)
+
+
+def test_measuring_leaves_chance_and_threads_as_they_were(tmp_path):
+    torch.manual_seed(3)
+    chance, threads = torch.get_rng_state(), torch.get_num_threads()
+    start(tmp_path / "run", {"data": {"train": ["sort"]}, "train": {"minutes": 0.05}}, say=print)
+    assert torch.equal(torch.get_rng_state(), chance)
+    assert torch.get_num_threads() == threads
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_plenty_of_words_with_plenty_of_time_are_walked_over_both_ways(told):
+    own = {} if not told else {"walk": False, "both_ways": False}
+    model = ModelConfig(family="luong", feed=False)
+    assert _ways(model, own, 100_000, 60, True) == (not told, not told)
+    assert _ways(model, {}, 100_000, 20, True) == (True, False)
+    assert _ways(model, {}, 10_000, 60, True) == (False, True)
+    assert _ways(model, {}, 10_000, 60, False) == (False, True)
+    assert _ways(model, {}, 1_000, 60, True) == (True, False)
 
 
 class TestFrames:
@@ -389,9 +427,7 @@ class TestFrames:
 )
 def test_products_are_rounded_only_where_that_is_quicker(monkeypatch, told, width, picked):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: told, raising=False)
-    asked, said = {"model": {"width": width}, "train": {"batch_tokens": 1000}}, []
-    assert _precision(asked, said.append) == picked
-    assert bool(said) == (picked == "bfloat16")
-    assert _precision({**asked, "train": {"batch_tokens": 1000, "precision": "float32"}}, said.append) == "float32"
-    assert _precision({**asked, "image": {}}, said.append) == "float32"
-    assert _precision({**asked, "image": {"backbone": "efficientnet_lite0"}}, said.append) == picked
+    asked = {"model": {"width": width}, "train": {"batch_tokens": 1000}}
+    assert precision(asked) == picked
+    assert precision({**asked, "image": {}}) == "float32"
+    assert precision({**asked, "image": {"backbone": "efficientnet_lite0"}}) == picked

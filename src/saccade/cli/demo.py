@@ -15,7 +15,7 @@ from saccade.errors import unknown
 from saccade.evaluate import Report, evaluate
 from saccade.see import page
 from saccade.train import Run, load, start
-from saccade.train.start import Asked
+from saccade.train.choices import Asked
 
 
 class Demo(NamedTuple):

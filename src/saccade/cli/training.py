@@ -24,9 +24,10 @@ from saccade.metrics import judged_by
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
+from saccade.train.choices import Asked
 from saccade.train.loop import Learner, quick_beam
-from saccade.train.start import Asked, merge, place
 from saccade.train.start import load as load_material
+from saccade.train.start import merge, place
 
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
 TINY = 128  # the width of the smallest preset

@@ -3,7 +3,6 @@
 What was measured of these choices so far, on dates and on words to phones, is in docs/recipes.md.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -48,14 +47,13 @@ PRESETS: dict[Family, dict[str, Settings]] = {
     },
     "transformer": _TRANSFORMER,
 }
-SPEED = {True: 10_000, False: 4_000}  # target tokens a second on two cores, roughly: of words spelt, and of sentences
-READING = 1_200  # the same, where a picture is read for every text
 MANY = 300_000  # pairs of sentences, for which a large model is worth its hunger
 FEW = 2_000  # pairs, which want smaller batches
 MANY_WORDS = 20_000  # that are spelt: 33,000 and more gained by relatives, or groups; 8,000 by neither
 GROUPS = {"groups": 5, "group_rows": 65_536}  # for those where nothing can be counted, and so no relatives be known
 PLENTY = 50_000  # words that are spelt, for which steps are many enough to be large: twice as many tokens a second
 HURRIED = 30  # epochs: a walk learns in a third of them what it takes attention, and no more than it in twice as many
+LEISURE = 45  # epochs, in whose time a wider model that walks both ways sees a dozen, and does better
 ENOUGH = 15  # epochs after which what was seen begins to be known by heart
 FORGET = 0.5  # weight decay for pictures: what words alone foretell is learned first, and fades when sight tells more
 FORGET_BY_TRANSFORMER = 0.3  # measured with half the learning rate, and more steps
@@ -70,22 +68,11 @@ class Amount:
     """How much there is to learn from, and how long."""
 
     pairs: int
-    tokens: int  # of the target, in the symbols that will be written, or thereabouts
     spelt: bool  # words that are spelt, not sentences
-    minutes: float | None = None
-    epochs: float | None = None
-    steps: int | None = None
+    passes: float = ENOUGH  # how often every pair will be seen by a model of the usual size, about
+    minutes: float | None = None  # if there is a budget
     pictures: bool = False  # in place of a text as the source
     lent: bool = False  # pictures, seen by a network that learned it elsewhere
-    batch_tokens: int | None = None  # if they were asked for
-
-    def passes(self, usual: int) -> float:
-        """About how often every pair will be seen, in batches of so many tokens unless others were asked for."""
-        if self.epochs is not None:
-            return self.epochs
-        speed = READING if self.spelt and self.pictures else SPEED[self.spelt]
-        seen = self.steps * (self.batch_tokens or usual) / 2 if self.steps else 60 * (self.minutes or 0) * speed
-        return min(seen / max(1, self.tokens), self.steps or math.inf)  # few pairs do not fill a batch: an epoch is one
 
 
 class Automatic(NamedTuple):
@@ -117,7 +104,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
     elif amount.pictures:
         size = "tiny"
     elif amount.spelt:
-        size = "tiny" if amount.passes(1000) < 2 else "small"
+        size = "tiny" if amount.passes < 2 else "small"
     else:
         little = amount.pairs < 5_000 or (amount.minutes is not None and amount.minutes < 3)
         size = "tiny" if little else "small" if amount.pairs < MANY else "base"
@@ -130,20 +117,19 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         _see(settings, amount, chosen, asked.get("width"))
     elif amount.spelt and chosen != "transformer":
         _spell(settings, amount, size == "small" and preset == "auto")
-    passes = amount.passes(settings["train"]["batch_tokens"])
     most = next((share for pairs, share in DROPOUT[amount.spelt] if amount.pairs < pairs), 0.1)
-    dropout = round(most * min(1.0, passes / ENOUGH), 2)
+    dropout = round(most * min(1.0, amount.passes / ENOUGH), 2)
     settings["model"] = {"family": chosen, "dropout": dropout, **settings["model"]}
     if amount.spelt:
         settings["train"]["most_epochs"] = 4 * ENOUGH
-    if passes < 2 and not amount.pictures:
+    if amount.passes < 2 and not amount.pictures:
         settings["train"]["label_smoothing"] = 0.0  # nothing is seen often enough to be too sure of
     kind = "pictures" if amount.pictures else "words that are spelt" if amount.spelt else "sentences"
     return Automatic(
         chosen,
         size,
         settings,
-        f"{amount.pairs:,} pairs of {kind}, time for some {passes:.0f} epochs: dropout {settings['model']['dropout']}",
+        f"{amount.pairs:,} pairs of {kind}, time for some {amount.passes:.0f} epochs: dropout {dropout}",
     )
 
 
@@ -154,9 +140,9 @@ def _spell(settings: Settings, amount: Amount, free: bool) -> None:
         train |= {"batch_tokens": 500, "learning_rate": 3e-3}
     elif amount.pairs >= PLENTY and free:
         model["embedding"], train["batch_tokens"] = 128, 3000
-        if amount.passes(3000) >= HURRIED:
-            model |= {"width": 512, "dropout": 0.3}
-            train |= {"learning_rate": 2e-3, "weight_decay": 0.1}
+        if amount.passes >= LEISURE:
+            model |= {"width": 384, "dropout": 0.3}
+            train |= {"learning_rate": 3e-3, "weight_decay": 0.1}
 
 
 def _see(settings: Settings, amount: Amount, family: Family, width: int | None) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from saccade.search import Translator
+from saccade.train.choices import Asked
 from saccade.train.loop import train as learn
 from saccade.train.run import load
-from saccade.train.start import Asked, merge, place, start
+from saccade.train.start import merge, place, start
 
 
 def train(

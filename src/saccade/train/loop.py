@@ -17,18 +17,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from saccade.config import ModelConfig, TrainConfig
+from saccade.config import ModelConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
 from saccade.metrics import ailments, judged_by, plain, text_scores
-from saccade.model import Model
 from saccade.search import Options, Translator
 from saccade.train.files import UnwrittenError
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors
+from saccade.train.step import find_device, optimiser_of, quickest, timed, update
 
-MEASURED = 8  # steps that are timed, if they are quick, to plan a budget in minutes; they are not part of the run
-MEASURING, LONGEST = 0.02, 10  # share of the budget that this may take, and seconds
+MEASURING = 0.02  # share of a budget in minutes in which its steps are timed
 SLOWER, QUICKER = 0.97, 1.1  # of the steps that are left: if fewer or more fit into the budget, the plan is changed
 KEPT = 2  # checkpoints
 GROWN, LOOKED_AT = 0.5, 16  # how far a plan must have come before attention is judged, and on how many dev sources
@@ -90,7 +89,7 @@ class Learner:
         self.metric = judged_by(run.config.target.spelt, (p.target for p in self.dev))
         run.count(examples)
         self.model = run.first_model().to(find_device(self.config.device))
-        self.optimiser = _optimiser(self.model, self.config)
+        self.optimiser = optimiser_of(self.model, self.config)
         self.average = copy.deepcopy(self.model)
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
         self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
@@ -117,7 +116,7 @@ class Learner:
         rate = self.plan.learning_rate(self.step, self.config)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        loss, tokens = _update(self.model, self.optimiser, batch, self.config, self.plan.progress(self.step))
+        loss, tokens = update(self.model, self.optimiser, batch, self.config, self.plan.progress(self.step))
         if not math.isfinite(loss):
             raise ValueError(
                 f"step {self.step}: the loss is {loss}; go on from the last checkpoint with a smaller learning rate: "
@@ -280,10 +279,7 @@ class Learner:
         """How long a step takes, of a copy of the model on batches of the first epoch, and a look at the dev set."""
         start = time.perf_counter()
         chance = torch.get_rng_state()
-        model = copy.deepcopy(self.model)
-        optimiser = _optimiser(model, self.config)
-        allowed = min(LONGEST, MEASURING * 60 * (self.config.minutes or 0))
-        threads, step = self._quickest(model, optimiser, allowed)
+        threads, step = quickest(copy.deepcopy(self.model), self.config, self._first_batches(), MEASURING)
         torch.set_num_threads(threads)
         self.average.eval()
         before = time.perf_counter()
@@ -303,34 +299,12 @@ class Learner:
     def seconds_per_step(self) -> float:
         """About how long a step takes, tried on a copy."""
         chance = torch.get_rng_state()
-        model = copy.deepcopy(self.model)
-        optimiser = _optimiser(model, self.config)
-        times = []
-        for chosen in itertools.islice(itertools.cycle(self._epoch(0)), 3):
-            before = time.perf_counter()
-            _update(model, optimiser, self._batch(chosen), self.config, 0.5)
-            times.append(time.perf_counter() - before)
+        seconds = min(itertools.islice(timed(copy.deepcopy(self.model), self.config, self._first_batches()), 3))
         torch.set_rng_state(chance)
-        return min(times)
+        return seconds
 
-    def _quickest(self, model: Model, optimiser: torch.optim.Optimizer, allowed: float) -> tuple[int, float]:
-        """Threads and seconds of a step: on a busy machine, or with a small model, one thread may outrun two by far."""
-        todo = itertools.cycle(self._epoch(0))
-        found = []
-        for threads in dict.fromkeys((1, torch.get_num_threads())):
-            torch.set_num_threads(threads)
-            times: list[float] = []
-            start = time.perf_counter()
-            while len(times) < MEASURED or time.perf_counter() - start < allowed / 2:
-                before = time.perf_counter()
-                _update(model, optimiser, self._batch(next(todo)), self.config, 0.5)
-                times.append(time.perf_counter() - before)
-                if time.perf_counter() - start > allowed and (len(times) >= 3 or times[0] > allowed):
-                    break
-            settled = times[1:] or times  # the first warms up
-            found.append((sum(settled) / len(settled), threads))
-        step, threads = min(found)
-        return threads, step
+    def _first_batches(self) -> Iterator[Batch]:
+        return (self._batch(chosen) for chosen in itertools.cycle(self._epoch(0)))
 
     def _repace(self, looked: float) -> None:
         """Changes the plan if its steps turn out slower or quicker than measured: it is to end in time, annealed."""
@@ -389,15 +363,6 @@ def quick_beam(config: ModelConfig) -> int:
     return 2 if config.both_ways or config.counts else 1
 
 
-def find_device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(f"train.device: {name!r} is not there; this torch has the cpu") from None
-    return device
-
-
 def _board(run: Run) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415  (an extra)
@@ -406,32 +371,6 @@ def _board(run: Run) -> Any:
             "train.tensorboard: needs the package tensorboard: pip install 'saccade[tensorboard]'"
         ) from None
     return SummaryWriter(run.path / "tensorboard")
-
-
-def _optimiser(model: Model, config: TrainConfig) -> torch.optim.AdamW:
-    rate, decay = config.learning_rate, config.weight_decay
-    return torch.optim.AdamW(model.parameters(), rate, (0.9, 0.98), weight_decay=decay, fused=True)
-
-
-def _update(
-    model: Model, optimiser: torch.optim.Optimizer, batch: Batch, config: TrainConfig, progress: float
-) -> tuple[float, int]:
-    """One step; returns the loss of a real token, and how many there were."""
-    model.train()
-    optimiser.zero_grad(set_to_none=True)
-    sampling = config.scheduled_sampling * progress
-    guided = config.diagonal * (1 - progress)
-    told = (config.label_smoothing, sampling, config.consistency, config.doubly_stochastic, guided, config.word_dropout)
-    with torch.autocast(batch.given.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
-        total = model(batch.source, batch.mask, batch.given, batch.wanted, batch.real, *told)
-    tokens = int(batch.real.sum())
-    loss = total / tokens
-    loss.backward()
-    length = float(torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip))
-    if not math.isfinite(length):
-        return math.inf, tokens  # a step along such a gradient would spoil the weights for good
-    optimiser.step()
-    return float(loss.detach()), tokens
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from saccade.data.backbones import EXTRA, LITE, load_backbone
 from saccade.data.cache import cache_folder
 
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
+READING, CAPTIONING = 1_200, 4_000  # target tokens a second on two cores, roughly: of lines of writing, and of captions
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
 BACKBONE_PIXELS = 224 * 224  # of one that a pretrained network looks at: what most of them are used to
@@ -26,6 +27,21 @@ def picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str],
     if Path(str(asked.get("backbone"))).is_dir():
         asked["backbone"] = str(Path(asked["backbone"]).resolve())  # wherever the run is used from
     return {**_picked_frame(sources, asked, say), **asked}
+
+
+def guessed_passes(train: dict[str, Any], texts: list[str], kind: str) -> float:
+    """About how often every picture will be seen. Known before any picture was read, so no more than a guess."""
+    if "epochs" in train:
+        return float(train["epochs"])
+    spelt = kind in ("characters", "symbols")
+    words = sum(len(text.split()) for text in texts)
+    tokens = max(
+        1, sum(map(len, texts)) if kind == "characters" else words if spelt or kind == "words" else 1.3 * words
+    )
+    if "steps" in train:
+        seen = train["steps"] * train.get("batch_tokens", 100 if spelt else 1000) / 2
+        return float(min(seen / tokens, train["steps"]))  # few pictures do not fill a batch: an epoch is one
+    return float(60 * train["minutes"] * (READING if spelt else CAPTIONING) / tokens)
 
 
 def near(image: dict[str, Any], family: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From what was asked for to a run that is ready to train: every choice that was left open is made here, and said."""
+"""From what was asked for to a run that is ready to train: what was read, what was checked, the new folder."""
 
 import itertools
 import os
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import RunConfig
-from saccade.config.presets import FEW, GROUPS, HURRIED, MANY_WORDS, Amount, automatic
+from saccade.config.presets import Amount, automatic
 from saccade.config.train import LENGTHS
 from saccade.data import (
     MOST_TOKENS,
@@ -25,29 +25,21 @@ from saccade.data import (
     Source,
     Tokeniser,
     Watch,
-    choose_tokenisers,
     gather,
     swapped,
     tokenise,
     unwatched,
 )
-from saccade.data.order import order, recurring
 from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
-from saccade.train.loop import find_device
+from saccade.train.choices import MINUTES, ORDERED, Asked, choose
 from saccade.train.memory import check_room
-from saccade.train.pictures import check_eyes, check_grid, check_mirror, near, picked_image, read_along
-from saccade.train.run import Run, frame_of, source_size
+from saccade.train.pictures import check_eyes, check_grid, check_mirror
+from saccade.train.run import Run, source_size
+from saccade.train.step import find_device
 
-ORDERED = 1_000  # pairs whose order is looked at
-IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
-RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
-SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
-ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
 STRANGE = 0.1  # share of targets with symbols that a lender cannot write: more is another task
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
-MINUTES = 5.0  # of training, unless something else is asked for
-Asked = dict[str, dict[str, Any]]  # settings by section
 
 
 def start(
@@ -88,7 +80,7 @@ def start(
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
         _check_known(init, target, texts["target"], say)
     else:
-        config, source, target = _chosen(asked, texts, material, preset, say)
+        config, source, target = choose(asked, texts, material, preset, say)
         lent = None
     if isinstance(source, Frame) != material.source.pictures:
         raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
@@ -173,153 +165,9 @@ def check(asked: Asked, preset: str) -> None:
         if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
             raise ValueError(f"settings: {name}: expected a section of settings, found {section!r}")
     family = asked.get("model", {}).get("family")
-    picked = automatic(Amount(1, 1, True), asked.get("model", {}), family, preset).family
+    picked = automatic(Amount(1, True), asked.get("model", {}), family, preset).family
     config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
     find_device(config.train.device)
-
-
-def _chosen(
-    asked: Asked, texts: dict[str, list[str]], material: Material, preset: str, say: Callable[[str], None]
-) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser]:
-    asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
-    count, seen = material.count, material.source.pictures
-    if seen:
-        for name in ("source", "shared"):
-            if asked.get(name):
-                raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
-        asked["image"] = picked_image(texts["source"], dict(asked.get("image", {})), say)
-        texts = {"target": texts["target"]}
-    elif asked.pop("image", None):
-        raise ValueError("image: is for pictures, but the sources are text")
-    found = choose_tokenisers(texts.get("source"), texts["target"], shared=bool(asked.get("shared")))
-    choices = {side: choice for side, choice in zip(("source", "target"), found, strict=True) if side in texts}
-    for side, choice in choices.items():
-        kind = asked.get(side, {}).get("kind", choice.config.kind)
-        if "size" in asked.get(side, {}) and kind in ("characters", "symbols"):
-            raise ValueError(f"{side}.size: is for words, bpe and unigram, but the {side} is {kind}")
-        if "kind" not in asked.setdefault(side, {}):
-            chosen, own = choice.config.model_dump(), asked[side]
-            asked[side] = {**chosen, **own}
-            say(f"{side}: {choice.config.kind} ({choice.why}){_instead(chosen, own)}")
-    spelt = any(asked[side]["kind"] in ("characters", "symbols") for side in texts)
-    model, train = asked.setdefault("model", {}), asked.setdefault("train", {})
-    if not set(LENGTHS) & set(train):
-        train["minutes"] = MINUTES
-    lengths = {name: train[name] for name in LENGTHS if name in train}
-    tokens = _about_tokens(texts["target"], asked["target"]["kind"]) * count // max(1, len(texts["target"]))
-    lent = seen and asked["image"].get("backbone") is not None
-    amount = Amount(count, tokens, spelt, **lengths, pictures=seen, lent=lent, batch_tokens=train.get("batch_tokens"))
-    picked = automatic(amount, model, model.get("family"), preset)
-    others = "".join(_instead(picked.settings[part], own) for part, own in (("model", model), ("train", train)))
-    say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
-    asked["model"] = {**picked.settings["model"], **model}
-    asked["train"] = {**picked.settings["train"], **train}
-    if seen:
-        asked["image"] = near(asked["image"], picked.family)
-    asked["train"]["precision"] = _precision(asked, say)
-    config = RunConfig.read(asked, "settings")
-    learnt = {
-        side: Tokeniser.train(
-            [t for both in texts.values() for t in both] if config.shared else texts[side],
-            c.kind,
-            size=c.size,
-            form=c.form,
-            lower=c.lower,
-        )
-        for side, c in (("source", config.source), ("target", config.target))
-        if side in texts
-    }
-    if (frame := frame_of(config)) is not None:
-        return read_along(config, asked, say), frame, learnt["target"]
-    material.shorten(learnt["source"], learnt["target"], max(MOST_TOKENS, config.model.longest_source or 0))
-    config = _ordered(config, asked, learnt, material, amount.passes(config.train.batch_tokens), say)
-    if config.shared and config.source != config.target:
-        raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
-    return config, learnt["source"], learnt["target"]
-
-
-def _precision(asked: Asked, say: Callable[[str], None]) -> str:
-    """What products are computed in: bfloat16 where a processor has instructions for it and they are large enough."""
-    if "precision" in asked["train"]:
-        return str(asked["train"]["precision"])
-    told = getattr(torch.cpu, "get_capabilities", dict[str, Any])()  # since torch 2.9
-    able = asked["train"].get("device", "cpu") == "cpu" and (told.get("avx512_bf16") or told.get("amx_bf16"))
-    size = asked["train"]["batch_tokens"] * asked["model"]["width"]
-    pixels = "image" in asked and asked["image"].get("backbone") is None  # convolutions are no quicker for it
-    if not able or pixels or size < ROUNDED:
-        return "float32"
-    say("precision: products in bfloat16, for which this processor has instructions (train.precision=float32: without)")
-    return "bfloat16"
-
-
-def _instead(chosen: dict[str, Any], own: dict[str, Any]) -> str:
-    """Which of the automatic choices somebody knew better."""
-    return "".join(f", {name}={own[name]}" for name in own if name in chosen and own[name] != chosen[name])
-
-
-def _ordered(
-    config: RunConfig,
-    asked: Asked,
-    learnt: dict[str, Tokeniser],
-    material: Material,
-    passes: float,
-    say: Callable[[str], None],
-) -> RunConfig:
-    """Where the target keeps step with the source, attention is told so from the start. Where words are spelt, it also
-    walks, if there are few words or time for few passes; if there is time for many, they are written both ways. What
-    stands together is counted; of many words that have much in common, each is told of its relatives.
-
-    Of sentences only a recurrent decoder is told, which has one look at them; a Transformer has many, and needs them.
-    """
-    spelt = config.source.spelt and config.target.spelt
-    told = ("luong", "bahdanau", "transformer") if spelt else ("luong", "bahdanau")
-    if config.model.family not in told:
-        return config
-    few = material.sample[:: max(1, len(material.sample) // ORDERED)]
-    numbers = list(tokenise(few, learnt["source"], learnt["target"]))
-    found = order(numbers)
-    if found < IN_STEP[spelt]:
-        return config
-    if "diagonal" in asked["train"]:
-        say(f"order: the target keeps step with the source ({found:.2f}); as train.diagonal was given, nothing follows")
-        return config
-    model, few_words = config.model, material.count < FEW
-    short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    short &= max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
-    if spelt and "walk" not in asked["model"] and model.can_walk and (passes < HURRIED or few_words) and short:
-        model = model.model_copy(update={"walk": True})
-    walks = "walks along it and " if model.walk else ""
-    say(f"order: the target keeps step with the source ({found:.2f}), so attention {walks}begins near the diagonal")
-    sizes = len(learnt["source"]), len(learnt["target"])
-    if spelt and short and not model.counts and "counts" not in asked["model"] and Counts.can(numbers, sizes):
-        model = model.model_copy(update={"counts": True})
-        say("counts: which symbols stand together is counted too, and has a say (model.counts=false: without)")
-    again = recurring([source for source, _ in numbers])
-    many = spelt and material.count >= MANY_WORDS and again >= RECURRING and model.family != "transformer"
-    recur = f"{100 * again:.0f}% of three symbols in a row stand elsewhere too, so"
-    own = "relatives" in asked["model"] or asked["model"].get("groups") or "group_rows" in asked["model"]
-    if many and model.counts and not own:
-        model = model.model_copy(update={"relatives": True})
-        say(
-            f"relatives: {recur} a word is told what its symbols stood for in others that begin or end alike "
-            "(model.relatives=false: without)"
-        )
-    elif many and not model.relatives and "groups" not in asked["model"]:
-        model = model.model_copy(update={name: n for name, n in GROUPS.items() if name not in asked["model"]})
-        say(f"groups: {recur} up to {model.groups} have a vector of their own (model.groups=0: none)")
-    alone = model.family != "luong" or model.walk  # a walk gained nothing by it; the others were not measured
-    if spelt and not few_words and not alone and "both_ways" not in asked["model"] and passes >= HURRIED:
-        model = model.model_copy(update={"both_ways": True})
-        say("both ways: a second decoder writes from the end (model.both_ways=false: without)")
-    return config.model_copy(update={"model": model, "train": config.train.model_copy(update={"diagonal": 1.0})})
-
-
-def _about_tokens(texts: list[str], kind: str) -> int:
-    """How many symbols texts have, before any tokeniser was learned."""
-    if kind == "characters":
-        return sum(map(len, texts))
-    words = sum(len(text.split()) for text in texts)
-    return words if kind in ("symbols", "words") else int(1.3 * words)
 
 
 def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, dict[str, dict[str, Tensor]]]:
