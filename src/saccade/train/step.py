@@ -41,7 +41,7 @@ def update(
 
 
 def timed(model: Model, config: TrainConfig, batches: Iterable[Batch]) -> Iterator[float]:
-    """Seconds that a step takes with each of these batches, which are made on the way. Give a copy: the model learns."""
+    """Seconds that a step takes with each of these batches, made on the way. Give a copy of the model: it learns."""
     optimiser = optimiser_of(model, config)
     before = time.perf_counter()
     for batch in batches:
