@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import saccade.train.loop as loop_module
+import saccade.train.run as run_module
 from saccade.config import RunConfig, TrainConfig
 from saccade.data import START, STOP, TASKS, Batch, Examples, Pair, Tokeniser, tokenise
 from saccade.search import beam_search
@@ -198,7 +199,7 @@ def test_a_run_is_a_folder_of_plain_files(straight):
         "checkpoints", "config.toml", "metrics.jsonl", "model.safetensors", "plan.json", "source.json", "target.json",
     ]  # fmt: skip
     assert json.loads((straight / "plan.json").read_text()) == {
-        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "start": 0, "end": None, "threads": None,
+        "steps": 24, "evaluate_every": 6, "dev_sources": 40, "reported": 40, "start": 0, "end": None, "threads": None,
         "turns": [], "version": 1,
     }  # fmt: skip
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
@@ -496,8 +497,48 @@ def test_a_budget_leaves_room_for_looks_and_the_report():
     plan = Plan.make(config, 100, 1000, Speed(step=0.1, loss=1.0, source=0.01, before=20.0))
     spent = 20 + plan.steps * 0.1 + 10 * (1.0 + 0.01 * plan.dev_sources) + 3 * 0.01 * 1000
     assert 0.9 * 600 < spent <= 600
+    slow = Plan.make(config, 100, 1000, Speed(step=0.1, loss=1.0, source=0.4, before=20.0))
+    assert 20 < slow.reported < 1000  # no more are told of in the end than there is time for
+    assert 20 + slow.steps * 0.1 + 10 * (1.0 + 0.4 * slow.dev_sources) + 3 * 0.4 * slow.reported <= 600
     capped = Plan.make(TrainConfig(minutes=10, most_epochs=40), 100, 1000, Speed(0.1, 1.0, 0.01, 20.0))
     assert capped.steps == 4000
+
+
+def test_a_new_plan_has_its_own_patience(tmp_path):
+    run = start(tmp_path / "run", train={"steps": 60, "learning_rate": 1e-9, "patience": 2, "evaluations": 20})
+    train(run)
+    assert Plan.load(run.path / "plan.json").end is not None  # it stopped early
+    steps = run.facts()["steps"]
+    assert steps < 15  # after a few looks
+    train(run.replan({"steps": 60}))
+    assert run.facts()["steps"] >= steps + 2 * 3
+
+
+def test_few_dev_sources_do_not_choose_the_weights(tmp_path, monkeypatch):
+    """Their score is mostly chance, so the loss decides."""
+    scores = iter([50.0, *[10.0] * 100])
+    monkeypatch.setattr(loop_module.Learner, "_score", lambda *_: next(scores))
+    monkeypatch.setattr(loop_module.Learner, "_telling", lambda _: False)
+    run = start(tmp_path / "run")
+    train(run)
+    _, facts = load_tensors(run.path / "model.safetensors")
+    best = min(run.notes(), key=lambda note: note["dev_loss"])
+    assert facts["step"] == best["step"]
+    assert best["score"] == 10
+
+
+def test_a_checkpoint_that_cannot_be_read_this_time_is_left_where_it_is(tmp_path, monkeypatch):
+    run = start(tmp_path / "run")
+    interrupt(run, [7])
+    before = {p: p.read_bytes() for p in run.checkpoints()}
+
+    def busy(*_):
+        raise OSError("Too many open files")
+
+    monkeypatch.setattr(run_module, "safe_open", busy)
+    with pytest.raises(ValueError, match=r"cannot be read \(Too many open files\)"):
+        train(Run.open(run.path))
+    assert {p: p.read_bytes() for p in run.checkpoints()} == before
 
 
 def test_a_gradient_that_is_not_finite_spoils_no_weights(tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """What a run learns from: nothing leaks, large corpora read like small ones, and the cache is whole or absent."""
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import saccade.data.order as order_module
 from saccade.data import TASKS, Examples, Pair, Source, Tokeniser, choose_tokenisers, gather, read_pairs, tokenise
 from saccade.data.examples import cached
 from saccade.data.order import order
@@ -262,6 +264,13 @@ def test_whether_the_target_keeps_step_is_found_out_from_the_pairs(seed, task):
     found = order(list(tokenise(pairs, *sides)))
     low, high = {"copy": (0.95, 1), "reverse": (-1, -0.95), "sort": (-0.3, 0.3), "dates": (-1, 0.2)}[task]
     assert low <= found <= high + 1e-9
+
+
+def test_order_is_told_by_as_many_pairs_as_are_needed(monkeypatch):
+    monkeypatch.setattr(order_module, "CELLS", 20_000)
+    texts = [random.Random(i).choices(range(4, 34), k=8) for i in range(1000)]  # three times as many
+    assert order([(text, text) for text in texts]) > 0.9
+    assert order([(text, text[::-1]) for text in texts]) < -0.9
 
 
 def test_order_of_nothing():

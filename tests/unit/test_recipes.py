@@ -179,8 +179,8 @@ SYLLABLES = ["ka", "to", "min", "sel", "dor"]
     ("words", "parts", "model", "found"),
     [
         (20_000, SYLLABLES, {}, (True, 0, 32_768)),
-        (20_000, SYLLABLES, {"relatives": False}, (False, 5, 65_536)),
-        (20_000, SYLLABLES, {"counts": False}, (False, 5, 65_536)),
+        (20_000, SYLLABLES, {"relatives": False}, (False, 0, 32_768)),
+        (20_000, SYLLABLES, {"counts": False}, (False, 0, 32_768)),
         (20_000, SYLLABLES, {"group_rows": 500}, (False, 5, 500)),
         (900, SYLLABLES, {"groups": 2, "group_rows": 500}, (False, 2, 500)),
         (900, SYLLABLES, {"relatives": True}, (True, 0, 32_768)),
@@ -206,6 +206,14 @@ def test_many_words_that_have_much_in_common_are_told_of_relatives_or_have_vecto
     assert (chosen.relatives, chosen.groups, chosen.group_rows) == found
     assert any(line.startswith("relatives:") for line in heard) is (chosen.relatives and "relatives" not in model)
     assert any(line.startswith("groups:") for line in heard) is (chosen.groups > 0 and "groups" not in model)
+
+
+def test_groups_have_vectors_where_nothing_can_be_counted(tmp_path):
+    rows = ["".join(random.Random(i).choices(SYLLABLES, k=2 + i % 3)) for i in range(25_000)]
+    (tmp_path / "a.tsv").write_text("".join(f"{row}\t{' '.join(c * 4 for c in row)}\n" for row in rows), "utf-8")
+    asked = {"data": {"train": [str(tmp_path / "a.tsv")]}, "target": {"kind": "characters"}, "train": {"epochs": 5}}
+    run, _ = start(tmp_path / "run", asked, say=print)
+    assert (run.config.model.counts, run.config.model.relatives, run.config.model.groups) == (False, False, 5)
 
 
 def test_plenty_of_words_have_wider_vectors_and_with_time_a_wider_model():
@@ -358,6 +366,7 @@ def test_plenty_of_words_with_plenty_of_time_are_walked_over_both_ways(told):
     own = {} if not told else {"walk": False, "both_ways": False}
     model = ModelConfig(family="luong", feed=False)
     assert _ways(model, own, 100_000, 60, True) == (not told, not told)
+    assert _ways(model, {}, 100_000, 10, True) == (True, False)
     assert _ways(model, {}, 100_000, 20, True) == (True, False)
     assert _ways(model, {}, 10_000, 60, True) == (False, True)
     assert _ways(model, {}, 10_000, 60, False) == (False, True)

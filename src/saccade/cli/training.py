@@ -1,7 +1,6 @@
 """What `saccade train` does once torch may be loaded."""
 
 import signal
-import statistics
 import sys
 import time
 import tomllib
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -17,7 +17,7 @@ from rich.table import Table
 from saccade.cli.evaluation import print_samples, print_score, say_lost
 from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
-from saccade.data import TASKS, UNKNOWN, Frame, Material, Pair
+from saccade.data import TASKS, UNKNOWN, Frame, Material, Pair, spread
 from saccade.errors import UsageError
 from saccade.evaluate import NAMES, evaluate
 from saccade.metrics import judged_by
@@ -32,7 +32,6 @@ from saccade.train.start import merge, place
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
 TINY = 128  # the width of the smallest preset
 FEW_STEPS = 200  # a plan of fewer is not enough to learn anything
-REPORTED = 1000  # dev sources, at most, on which the final score is measured
 
 
 def train_command(
@@ -169,14 +168,14 @@ def _summary(run: Run, material: Material, learner: Learner) -> None:
             continue
         config = run.config.source if side == "source" else run.config.target
         tokens = run.target if side == "target" or isinstance(run.source, Frame) else run.source
-        middle, most = (int(statistics.median(found.tolist())), int(found.max())) if len(found) else (0, 0)
+        middle, most = (int(np.median(found)), int(found.max())) if len(found) else (0, 0)
         table.add_row(side, f"{config.kind}, {len(tokens):,} symbols; texts of {middle} in the middle, {most} at most")
     parameters = sum(p.numel() for p in learner.model.parameters())
     table.add_row("model", f"{run.config.model.family}, {parameters:,} parameters")
     sides = (1,) if isinstance(run.source, Frame) else (0, 1)  # of a picture there is only its place
     unknown = sum(any(UNKNOWN in example[side] for side in sides) for example in learner.dev_examples)
     if unknown:
-        say(f"{unknown} of {len(material.dev)} dev pairs have symbols that the model does not know")
+        say(f"{unknown:,} of {len(learner.dev_examples):,} dev pairs have symbols that the model does not know")
     steps = plan.steps - plan.start
     table.add_row("plan", f"{steps:,} steps, {steps / max(1, batches):.1f} epochs of {batches:,} batches")
     if run.config.train.minutes is not None:
@@ -245,15 +244,17 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
 
 def _report(run: Run, material: Material) -> None:
     """The score, ten samples with their alignment, and where everything is."""
-    translator = load(run.path)
-    sources = list(dict.fromkeys(p.source for p in material.dev))[:REPORTED]
+    translator, plan = load(run.path), Plan.load(run.path / "plan.json")
+    every = list(dict.fromkeys(p.source for p in material.dev))
+    sources = spread(every, plan.reported)
     kept = set(sources)
     report = evaluate(translator, [p for p in material.dev if p.source in kept], Options())
     console = Console(stderr=True)
     print_samples(translator, sources[:10], console)
     print_score(report, console)
     say_lost(report)
-    plan = Plan.load(run.path / "plan.json")
+    if len(sources) < len(every):
+        say(f"the score is of {len(sources):,} of the {len(every):,} dev sources; saccade evaluate takes all of a file")
     say(f"{run.path}: {plan.last:,} steps done")
     use = f"caption {run.path} IMAGE" if isinstance(run.source, Frame) else f"translate {run.path} TEXT"
     say(f"next: saccade {use} --show, or saccade evaluate {run.path} TEST")

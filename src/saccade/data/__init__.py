@@ -9,7 +9,7 @@ from saccade.data.batches import Batch, batches
 from saccade.data.choose import Choice, choose_tokenisers
 from saccade.data.corpus import Material, Source, gather, numbered, readable
 from saccade.data.examples import MOST_TOKENS, Examples, Numbers, cached, tokenise
-from saccade.data.pairs import Corpus, Pair, Skipped, split, swapped
+from saccade.data.pairs import Corpus, Pair, Skipped, split, spread, swapped
 from saccade.data.pictures import Fitted, Frame, Pictures, Watch, unwatched
 from saccade.data.readers import read_pairs, stream_pairs
 from saccade.data.tasks import TASKS, Example, PictureTask, Task, load_source, measure
@@ -50,6 +50,7 @@ __all__ = [
     "read_pairs",
     "readable",
     "split",
+    "spread",
     "stream_pairs",
     "swapped",
     "tokenise",

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from saccade.data.examples import Numbers
 
 PAIRS, ROUNDS = 1_000, 4
+CELLS = 1_000_000  # meetings of two symbols that are enough to learn from: long texts are many at once
+TINY = 1e-12
 SURE = 0.5  # share of a target symbol that one source symbol must account for, to be counted
 
 
@@ -21,39 +23,38 @@ def order(examples: Sequence[Numbers]) -> float:
     (1.0, -1.0)
     """
     step = max(1, len(examples) // PAIRS)
-    given = [(s, t) for s, t in (examples[i] for i in range(0, len(examples), step)) if s and t]
+    given, cells = [], 0
+    for i in range(0, len(examples), step):
+        source, target = (np.array(side) for side in examples[i])
+        if len(source) and len(target) and cells < CELLS:
+            given.append((source, target))
+            cells += len(source) * len(target)
     if not given:
         return 0.0
-    (sources, kinds), (targets, others) = (_renumbered(side) for side in zip(*given, strict=True))
-    some, shape = list(zip(sources, targets, strict=True)), (kinds, others)
-    chances: NDArray[np.float64] = np.ones(shape)  # how likely a source symbol brings about each target symbol
+    meetings = np.concatenate([(s[:, None].astype(np.int64) << 32 | t).ravel() for s, t in given])
+    kinds, numbers = np.unique(meetings, return_inverse=True)  # which symbols meet at all, and who does in each cell
+    meet = np.split(numbers, np.cumsum([len(s) * len(t) for s, t in given])[:-1])
+    _, whose = np.unique(kinds >> 32, return_inverse=True)  # the source symbol of each kind
+    chances = np.ones(len(kinds))  # how likely a source symbol brings about a target symbol
     for _ in range(ROUNDS):
-        counts = np.full(shape, 1e-9)
-        for source, target in some:
-            np.add.at(counts, np.ix_(source, target), _shares(chances, source, target))
-        chances = counts / counts.sum(1, keepdims=True)
+        shares = [_shares(chances[m].reshape(len(s), len(t))) for m, (s, t) in zip(meet, given, strict=True)]
+        counts = np.bincount(numbers, np.concatenate([found.ravel() for found in shares]))
+        chances = counts / np.bincount(whose, counts)[whose]
     found, wanted = [], []
-    for source, target in some:
-        shares = _shares(chances, source, target)
-        sure = shares.max(0) >= SURE
+    for m, (source, target) in zip(meet, given, strict=True):
+        shares_of = _shares(chances[m].reshape(len(source), len(target)))
+        sure = shares_of.max(0) >= SURE
         places = (np.arange(len(source)) + 0.5) / len(source)
-        found += (places @ shares)[sure].tolist()
+        found += (places @ shares_of)[sure].tolist()
         wanted += ((np.arange(len(target)) + 0.5) / len(target))[sure].tolist()
     if len(found) < 2 or np.std(found) == 0 or np.std(wanted) == 0:
         return 0.0
     return float(np.corrcoef(found, wanted)[0, 1])
 
 
-def _renumbered(texts: Sequence[Sequence[int]]) -> tuple[list[NDArray[np.int64]], int]:
-    """The same with numbers for those symbols alone that stand in them, and how many there are: tables stay small."""
-    symbols, numbers = np.unique(np.concatenate(texts), return_inverse=True)
-    return np.split(numbers, np.cumsum([len(text) for text in texts])[:-1]), len(symbols)
-
-
-def _shares(chances: NDArray[np.float64], source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+def _shares(meet: NDArray[np.float64]) -> NDArray[np.float64]:
     """How much each source symbol accounts for each target symbol: [N, T], columns that add up to 1."""
-    meet = chances[np.ix_(source, target)]
-    return np.asarray(meet / meet.sum(0, keepdims=True))
+    return np.asarray(meet / np.maximum(meet.sum(0, keepdims=True), TINY))
 
 
 def recurring(sources: Sequence[Sequence[int]]) -> float:

@@ -5,10 +5,13 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 MOST_SHOWN = 60  # characters of a name in a message
 BY_CHANCE, SIZEABLE = 0.01, 0.2  # share of words that look like those of the other side, and that says something
+
+
+Item = TypeVar("Item")
 
 
 class Pair(NamedTuple):
@@ -94,3 +97,13 @@ def fraction(text: str) -> float:
     """A number between 0 and 1 that is the same for a text everywhere and always, however its letters are composed."""
     composed = unicodedata.normalize("NFC", text)
     return int.from_bytes(hashlib.sha256(composed.encode()).digest()[:8], "big") / 2**64
+
+
+def spread(items: Sequence[Item], most: int) -> list[Item]:
+    """So many of them at most, from all over: a sorted file begins alike.
+
+    >>> spread("abcdefgh", 3)
+    ['a', 'c', 'f']
+    """
+    count = min(most, len(items))
+    return [items[i * len(items) // count] for i in range(count)]

@@ -29,6 +29,7 @@ MOST_PLACES = 1_600  # symbols of a source times those of its target: what is lo
 HARDLY = -20.0  # log share of what cannot be cut, beside what can
 MOST_COUNTED, AT_ONCE = 500_000, 8_192  # pairs: of more, every other; and how many are worked on together
 GIVEN_UP = 0.1, 0.9  # of each count, at least and at most, for what was never counted
+KEPT = 60_000_000  # numbers of pieces that are kept from one round of EM to the next, rather than made anew
 HELD = 30_000_000  # numbers: of each pair, at every place, a row
 BEFORE, AFTER = -1, -2  # what stands before the first piece, and behind the last
 MIX = (np.int64(-7046029254386353131), np.int64(-4658895280553007687))  # odd, and their bits as if drawn by chance
@@ -36,6 +37,7 @@ MIX = (np.int64(-7046029254386353131), np.int64(-4658895280553007687))  # odd, a
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Place = tuple[int, int]  # where so many symbols of source and target are done
+Pieces = dict[Place, list[tuple[Place, Ints]]]  # that end at a place: where they begin, and their numbers [B]
 
 
 class Table(NamedTuple):
@@ -78,8 +80,12 @@ class Counts:
         kinds = _kinds(sizes)
         counts = cls(sizes, np.concatenate([np.full(n, likely / n) for n, likely in zip(kinds, LIKELY, strict=True)]))
         alike = list(_alike(counted(examples)))
+        room = sum(s.size * t.shape[1] for _, s, t in alike) * len(SHAPES) <= KEPT
+        pieces = [counts._pieces(s, t) if room else None for _, s, t in alike]  # the same in every round
         for _ in range(ROUNDS):
-            expected = sum((counts._expected(s, t) for _, s, t in alike), np.zeros(sum(kinds)))
+            expected = np.zeros(sum(kinds))
+            for (_, sources, targets), kept in zip(alike, pieces, strict=True):
+                counts._expect(kept or counts._pieces(sources, targets), sources, targets, expected)
             counts = cls(sizes, expected / max(LEAST, expected.sum()))
         none = np.empty((0, 0), np.int64)
         parts = [list(_groups(rows)) for rows in (none, *(counts._cut(s, t) for _, s, t in alike))]
@@ -126,13 +132,13 @@ class Counts:
         tables = [Table(*(arrays[f"{k}.{name}"] for name in Table._fields)) for k in range(1, ORDER + 1)]  # type: ignore[arg-type]
         return cls((source, target), chances, tables)
 
-    def _pieces(self, sources: Ints, targets: Ints) -> dict[Place, list[tuple[Place, Ints]]]:
+    def _pieces(self, sources: Ints, targets: Ints) -> Pieces:
         """Sources [B, N], targets [B, T] → for each place on some way from the start to the end the pieces that end
-        there: where they begin, and their numbers [B].
+        there.
         """
         (_, length), (_, most) = sources.shape, targets.shape
         first = np.cumsum([0, *_kinds(self.sizes)])
-        found: dict[Place, list[tuple[Place, Ints]]] = {(0, 0): []}
+        found: Pieces = {(0, 0): []}
         for i in range(1, length + 1):
             for j in range(max(0, most - 2 * (length - i)), min(most, 2 * i) + 1):
                 ending = []
@@ -145,23 +151,20 @@ class Counts:
                     found[i, j] = ending
         return found
 
-    def _expected(self, sources: Ints, targets: Ints) -> Floats:
-        """How often each piece stands in these pairs, over all ways to cut them: [P] (forward and backward)."""
-        pieces, end = self._pieces(sources, targets), (sources.shape[1], targets.shape[1])
+    def _expect(self, pieces: Pieces, sources: Ints, targets: Ints, expected: Floats) -> None:
+        """Adds how often each piece stands in these pairs, over all ways to cut them, to [P] (forward and backward)."""
+        end = sources.shape[1], targets.shape[1]
         ahead = {(0, 0): np.ones(len(sources))}  # [B]: of all ways to a place
         for place, ending in pieces.items():
             if ending:
                 ahead[place] = sum((ahead[at] * self.chances[n] for at, n in ending), np.zeros(len(sources)))
         back: dict[Place, Floats] = defaultdict(lambda: np.zeros(len(sources)))  # of all ways from it
         back[end] = 1 / np.maximum(ahead[end], np.finfo(np.float64).tiny)
-        numbers, shares = [], []
         for place, ending in reversed(pieces.items()):
             for at, n in ending:
                 way = self.chances[n] * back[place]
                 back[at] = back[at] + way
-                numbers.append(n)
-                shares.append(ahead[at] * way)
-        return np.bincount(np.concatenate(numbers), np.concatenate(shares), len(self.chances)).astype(np.float64)
+                np.add.at(expected, n, ahead[at] * way)
 
     def _cut(self, sources: Ints, targets: Ints) -> Ints:
         """The likeliest pieces of each pair, at the end of its row: [B, N], BEFORE in front of them (Viterbi)."""

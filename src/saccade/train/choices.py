@@ -1,7 +1,7 @@
 """What was left open is chosen here, from the data and from how often there is time to see it, and said."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from saccade.data import (
     Examples,
     Frame,
     Material,
+    Numbers,
     Tokeniser,
     batches,
     choose_tokenisers,
@@ -132,7 +133,7 @@ def _drafted(asked: Asked, amount: Amount, preset: str) -> tuple[RunConfig, Auto
 def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material) -> float:
     """How often every pair will be seen: as was asked for or, of a budget in minutes, as this machine turns out to be.
 
-    What is measured is a model as it is before anything is known of the order of the words.
+    It is measured on a walk where words are spelt, as one it may become; to write both ways takes as long.
     """
     if config.train.epochs is not None:
         return config.train.epochs
@@ -146,13 +147,14 @@ def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material)
         return (config.train.steps or epoch) / epoch
     assert config.train.minutes is not None
     sizes = len(learnt["source"]), len(learnt["target"])
-    plain = config.model.model_copy(update={"counts": False, "relatives": False})
+    walks = config.source.spelt and config.target.spelt and config.model.can_walk and _short(numbers)
+    tried = config.model.model_copy(update={"counts": False, "relatives": False, "walk": config.model.walk or walks})
     device = find_device(config.train.device)
     mind_memory()
     with torch.device("meta"):
-        check_room(build(plain, *sizes, config.shared))
+        check_room(build(tried, *sizes, config.shared))
     with torch.random.fork_rng(devices=[]):
-        model = build(plain, *sizes, config.shared).to(device)
+        model = build(tried, *sizes, config.shared).to(device)
     endless = (Batch.of([examples[i] for i in row]).to(device) for row in itertools.cycle(rows))
     _, seconds = quickest(model, config.train, endless, TRYING)
     steps = STEPPING * 60 * config.train.minutes / seconds
@@ -194,8 +196,7 @@ def _ordered(
         say(f"order: the target keeps step with the source ({found:.2f}); as train.diagonal was given, nothing follows")
         return config
     train = config.train.model_copy(update={"diagonal": 1.0})
-    short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
-    short &= max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
+    short = _short(numbers) and max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
     walks, both = _ways(config.model, asked["model"], material.count, passes, short) if spelt else (False, False)
     along = "walks along it and " if walks else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {along}begins near the diagonal")
@@ -209,18 +210,24 @@ def _ordered(
     return config.model_copy(update={"model": model, "train": train})
 
 
-def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, short: bool) -> tuple[bool, bool]:
-    """Whether attention walks, as it does where words are few or there is time for few passes, and whether a second
-    decoder writes from the end, for which there must be time. Of plenty of words, with plenty of time, both.
+def _short(numbers: Sequence[Numbers]) -> bool:
+    """Whether sources are such that a walk over them costs no more than it is worth."""
+    short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
+    return short and max(len(source) * len(target) for source, target in numbers) <= WALKABLE
 
-    A walk of fewer words gained nothing by a second decoder; other families were not measured with one.
+
+def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, short: bool) -> tuple[bool, bool]:
+    """Whether attention walks, as it does where words are few, or plenty, or there is time for few passes, and whether
+    a second decoder writes from the end, for which there must be time. A walk gains by it only where words are plenty.
+
+    Other families were not measured with a second decoder.
     """
-    few, leisure = count < FEW, count >= PLENTY and passes >= LEISURE
+    few, plenty = count < FEW, count >= PLENTY
     walks, both = model.walk, model.both_ways
     if "walk" not in own and model.can_walk and short:
-        walks = few or leisure or passes < HURRIED
+        walks = few or plenty or passes < HURRIED
     if "both_ways" not in own and model.family == "luong":
-        both = leisure or (not few and not walks and passes >= HURRIED)
+        both = passes >= LEISURE if plenty else passes >= HURRIED and not few and not walks
     return walks, both
 
 
@@ -240,7 +247,7 @@ def _known(model: ModelConfig, own: dict[str, Any], countable: bool, again: floa
             "(model.relatives=false: without)"
         )
         return model.model_copy(update={"relatives": True})
-    if not model.relatives and "groups" not in own:
+    if ("group_rows" in own or not countable) and not (model.relatives or "groups" in own):
         model = model.model_copy(update={name: n for name, n in GROUPS.items() if name not in own})
         say(f"groups: {recur} up to {model.groups} have a vector of their own (model.groups=0: none)")
     return model

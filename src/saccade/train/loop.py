@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import ModelConfig
-from saccade.data import Batch, Examples, Pair, batches, numbered
+from saccade.data import Batch, Examples, Pair, batches, numbered, spread
 from saccade.metrics import ailments, judged_by, plain, text_scores
 from saccade.search import Options, Translator
 from saccade.train.files import UnwrittenError
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
-from saccade.train.run import Run, load_tensors, save_tensors
+from saccade.train.run import Run, TornError, load_tensors, save_tensors
 from saccade.train.step import find_device, optimiser_of, quickest, timed, update
 
 MEASURING = 0.02  # share of a budget in minutes in which its steps are timed
 SLOWER, QUICKER = 0.97, 1.1  # of the steps that are left: if fewer or more fit into the budget, the plan is changed
 KEPT = 2  # checkpoints
+TELLING = 100  # dev sources: of fewer, the luckiest of ten looks would be taken for the best
+DEV_PAIRS = 5_000  # of which the loss on the dev set is taken, at most
 GROWN, LOOKED_AT = 0.5, 16  # how far a plan must have come before attention is judged, and on how many dev sources
 
 
@@ -85,7 +87,7 @@ class Learner:
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
         mind_memory()
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
-        self.dev_examples = numbered(self.dev, run.source, run.target)
+        self.dev_examples = numbered(spread(self.dev, DEV_PAIRS), run.source, run.target)
         self.metric = judged_by(run.config.target.spelt, (p.target for p in self.dev))
         run.count(examples)
         self.model = run.first_model().to(find_device(self.config.device))
@@ -95,6 +97,7 @@ class Learner:
         self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
         self.kept = self._kept()
         self.todo: Iterator[NDArray[np.int64]] = iter(())
+        self.ordered: tuple[int, list[NDArray[np.int64]]] = (-1, [])  # the batches of the last epoch that was asked for
         torch.manual_seed(self.config.seed)  # what dropout leaves out
         self._resume()
         self.deadline: float | None = None
@@ -103,6 +106,8 @@ class Learner:
         if self.config.minutes is not None and not (run.path / "plan.json").exists():
             self.deadline = (time.perf_counter() if began is None else began) + 60 * self.config.minutes
         self.plan = self._plan(began)
+        if self.step == self.plan.start:
+            self.stale = 0  # another plan has its own patience
         self.began = (time.perf_counter(), self.step)  # since the last look at the dev set
         self.board = _board(run) if self.config.tensorboard else None
 
@@ -131,8 +136,9 @@ class Learner:
         looked = time.perf_counter()
         dev_loss, score = self.evaluate()
         self.stale += 1
-        if (score, -dev_loss) > self.best:
-            self.best, self.stale = (score, -dev_loss), 0
+        judged = (score if self._telling() else 0.0, -dev_loss)
+        if judged > self.best:
+            self.best, self.stale = judged, 0
             if self.best > self.kept:
                 facts = {"step": self.step, "best": self.best}
                 save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), facts)
@@ -150,6 +156,10 @@ class Learner:
             self._repace(looked)
         ailing = self.ailing() if self.plan.progress(self.step) >= GROWN else None
         return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late, ailing)
+
+    def _telling(self) -> bool:
+        """Whether so many dev sources are written that their score can choose among weights; else the loss does."""
+        return self.plan.dev_sources >= min(TELLING, len({p.source for p in self.dev}))
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -170,8 +180,7 @@ class Learner:
         known: dict[str, list[str]] = {}
         for source, target in self.dev:
             known.setdefault(source, []).append(target)
-        every, count = list(known), min(sources, len(known))
-        texts = [every[i * len(every) // count] for i in range(count)]  # from all over it: a sorted file begins alike
+        texts = spread(list(known), sources)
         options = Options(beam=quick_beam(self.run.config.model))
         outputs = [p.text for p in self._translator().translate(texts, options, look=False)]
         if self.metric == "exact":
@@ -185,8 +194,8 @@ class Learner:
         return translator
 
     def ailing(self) -> str | None:
-        """What is plainly wrong with attention, if it is so with most of the first dev sources."""
-        texts = list(dict.fromkeys(p.source for p in self.dev))[:LOOKED_AT]
+        """What is plainly wrong with attention, if it is so with most of some dev sources."""
+        texts = spread(list(dict.fromkeys(p.source for p in self.dev)), LOOKED_AT)
         found = self._translator().translate(texts, Options(beam=1))
         wrong = Counter(what for p in found if p.weights is not None for what in ailments(p.weights))
         what, count = next(iter(wrong.most_common(1)), ("", 0))
@@ -212,7 +221,7 @@ class Learner:
         for path in reversed(self.run.checkpoints()):
             try:
                 self._load(path)
-            except ValueError as error:
+            except TornError as error:
                 aside = path.rename(path.with_suffix(".torn"))
                 torn.append(f"{error}: set aside as {aside.name}")
                 continue
@@ -228,7 +237,7 @@ class Learner:
         model, average, now = _under("model.", tensors), _under("average.", tensors), self.model.state_dict()
         whole = "chance" in tensors and {"step", "epoch", "place", "best", "stale"} <= set(facts)
         if not (whole and _alike(model, now) and _alike(average, now)):
-            raise ValueError(f"{path}: does not fit config.toml: other sizes or other names")
+            raise TornError(f"{path}: does not fit config.toml: other sizes or other names")
         self.model.load_state_dict(model)
         self.average.load_state_dict(average)
         state: dict[int, dict[str, Tensor]] = {}
@@ -248,10 +257,12 @@ class Learner:
         A run that had to go back keeps them until it has better ones; what it follows besides starts anew, so that it
         comes to the same end.
         """
-        none = (-math.inf, -math.inf)
+        none, path = (-math.inf, -math.inf), self.run.path / "model.safetensors"
+        if not path.exists():
+            return none
         try:
-            tensors, facts = load_tensors(self.run.path / "model.safetensors")
-        except ValueError:
+            tensors, facts = load_tensors(path)
+        except TornError:
             return none
         if not _alike(tensors, self.model.state_dict()):
             return none
@@ -271,7 +282,7 @@ class Learner:
         each = len(self._epoch(0))
         self.most = most_steps(self.config, each)
         plan = Plan.make(self.config, each, sources, speed, self.step)
-        self.report = 0.0 if speed is None else min(speed.report(sources), 0.2 * 60 * (self.config.minutes or 0))
+        self.report = 0.0 if speed is None else speed.report(plan.reported)
         plan.save(path)
         return plan
 
@@ -336,7 +347,9 @@ class Learner:
             mine.copy_(theirs)
 
     def _epoch(self, epoch: int) -> list[NDArray[np.int64]]:
-        return batches(self.examples, self.config.batch_tokens, self.config.seed, epoch)
+        if self.ordered[0] != epoch:
+            self.ordered = epoch, batches(self.examples, self.config.batch_tokens, self.config.seed, epoch)
+        return self.ordered[1]
 
     def _next_batch(self) -> NDArray[np.int64]:
         chosen = next(self.todo, None)

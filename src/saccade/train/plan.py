@@ -11,7 +11,8 @@ from saccade.train.files import written
 
 VERSION = 1
 DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
-LOOKING = 0.06  # share of a budget in minutes that may go into these looks
+FEWEST_SOURCES = 20
+LOOKING, REPORTING = 0.06, 0.2  # shares of a budget in minutes that may go into these looks, and into the last report
 FEWEST = 3000  # steps that a limit in epochs leaves to a small corpus
 SAFETY = 0.97  # share of the rest that is planned with: a machine is not equally fast all the time
 
@@ -26,9 +27,9 @@ class Speed:
     before: float  # since the command began
     threads: int | None = None  # with how many threads
 
-    def report(self, dev: int) -> float:
-        """What the report at the end will take, with a beam."""
-        return 3 * self.source * min(dev, DEV_SOURCES)
+    def report(self, sources: int) -> float:
+        """What a report of so many dev sources will take at the end, with a beam."""
+        return 3 * self.source * sources
 
 
 def most_steps(config: TrainConfig, batches: int) -> int:
@@ -42,7 +43,8 @@ class Plan:
 
     steps: int
     evaluate_every: int
-    dev_sources: int = DEV_SOURCES
+    dev_sources: int = DEV_SOURCES  # that are translated at each look
+    reported: int = DEV_SOURCES  # that are translated in the end, with a beam
     start: int = 0  # the step at which it begins: a resumed run with other settings has a new plan
     end: int | None = None  # the step at which it was cut, if it was
     threads: int | None = None  # how many were quickest; the same on resume, since sums depend on it
@@ -55,12 +57,13 @@ class Plan:
 
         `batches` are those of an epoch, `dev` the sources that progress is measured on.
         """
-        sources = min(dev, DEV_SOURCES)
+        sources = reported = min(dev, DEV_SOURCES)
         if config.minutes is not None and speed is not None:
             budget = 60 * config.minutes - speed.before
             looks = LOOKING * budget / config.evaluations - speed.loss
-            sources = min(sources, max(20, int(looks / max(speed.source, 1e-6))))
-            looking = config.evaluations * (speed.loss + speed.source * sources) + min(speed.report(dev), 0.2 * budget)
+            sources = min(sources, max(FEWEST_SOURCES, int(looks / max(speed.source, 1e-6))))
+            reported = min(reported, max(FEWEST_SOURCES, int(REPORTING * budget / max(speed.report(1), 1e-6))))
+            looking = config.evaluations * (speed.loss + speed.source * sources) + speed.report(reported)
             steps = int(SAFETY * (budget - looking) / speed.step)
             steps = min(steps, most_steps(config, batches))
         elif config.epochs is not None:
@@ -69,7 +72,7 @@ class Plan:
             steps = config.steps or 1000
         steps = max(1, steps)
         every = max(1, math.ceil(steps / config.evaluations))
-        return cls(start + steps, every, sources, start, threads=None if speed is None else speed.threads)
+        return cls(start + steps, every, sources, reported, start, threads=None if speed is None else speed.threads)
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
         """Of step 1, 2, …: a straight line up, then a cosine down to nearly 0 at the last, or an inverse root."""

@@ -45,6 +45,10 @@ Noted = TypeVar("Noted")
 FIGURES = ("step", "dev_loss", "score")  # that every line of metrics.jsonl has
 
 
+class TornError(ValueError):
+    """A file that was read, and does not hold what it should; not one that could not be read this time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """A folder and what it holds."""
@@ -345,7 +349,9 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, "pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}, json.loads((file.metadata() or {})["facts"])  # noqa: SIM118
-    except (OSError, SafetensorError, KeyError, json.JSONDecodeError) as error:
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise TornError(f"{path}: cannot be read ({error})") from None
+    except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error})") from None
 
 
