@@ -1,6 +1,6 @@
 """Sizes by name, and which of them suits how much data.
 
-What was measured of these choices so far, on dates and on words to phones, is in docs/recipes.md.
+What was measured of these choices so far, on dates and on words to phones, is in docs/experiments.md.
 """
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ from saccade.model import Memory, Model
 from saccade.search.beam import Hypothesis, beam_search
 from saccade.search.force import costs
 
-COUNTED = 0.4  # how much counts have to say: between 0.3 and 0.5 it hardly mattered (docs/recipes.md)
+COUNTED = 0.4  # how much counts have to say: between 0.3 and 0.5 it hardly mattered (docs/experiments.md)
 
 Text = tuple[int, ...]
 Judge = Callable[[list[list[Text]]], list[list[float]]]  # several texts of each sentence → log probabilities

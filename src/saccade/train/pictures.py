@@ -10,7 +10,7 @@ from saccade.data import Material, Pair, Tokeniser, measure
 from saccade.data.backbones import EXTRA, LITE, load_backbone
 from saccade.data.cache import cache_folder
 
-PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/recipes.md, Flickr8k
+PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/experiments.md, Flickr8k
 READING, CAPTIONING = 1_200, 4_000  # target tokens a second on two cores, roughly: of lines of writing, and of captions
 MEASURED = 200  # pictures whose shape decides that of the frame
 MOST_PIXELS = 128 * 128  # of a frame, unless another is asked for
@@ -47,7 +47,7 @@ def guessed_passes(train: dict[str, Any], texts: list[str], kind: str) -> float:
 def near(image: dict[str, Any], family: str) -> dict[str, Any]:
     """A CNN of our own whose cells tell little of their neighbours, for Luong's decoder: it looks where it should then.
 
-    A Transformer, which looks with several heads and layers, gains nothing by it (docs/recipes.md, Scenes).
+    A Transformer, which looks with several heads and layers, gains nothing by it (docs/experiments.md, Scenes).
     """
     own = image.get("encoder", "cnn") in ("cnn", "attentive_cnn")
     return {"near": True, **image} if own and family == "luong" else image
