@@ -58,7 +58,7 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
         shown[:, real] = ~hide
         look[steps, steps] = shown
         said = force(translator.models, memories, targets, start=START, look=look.to(device))
-        return [math.exp(float(said.log_probabilities[t, t, ids[t]])) for t in range(written)]
+        return [math.exp(p) for p in said.log_probabilities.diagonal().tolist()]
 
     by_chance = np.mean([probabilities(some) for some in others], 0).tolist()
     found = zip(counts.tolist(), probabilities(most), by_chance, strict=True)

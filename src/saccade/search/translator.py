@@ -331,9 +331,7 @@ class Translator:
             others = enumerate(memories[1:], 1)
             spread = [None, *(spread_onto_first(sources, i, memory.mask.shape[1]) for i, memory in others)]
         look = None if steer is None else _steered(memories[0].mask, targets, steer)
-        forced = force(self.models, memories, targets, start=START, spread=spread, look=look)
-        costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
-        likely, numbers = forced.log_probabilities.topk(min(RUNNERS + 1, forced.log_probabilities.shape[2]), 2)
+        forced = force(self.models, memories, targets, start=START, spread=spread, look=look, beside=RUNNERS + 1)
         looks: list[_Looked | None] = []
         for b, hypothesis in enumerate(best):
             written, real = len(hypothesis.tokens), memories[0].mask[b]
@@ -344,13 +342,13 @@ class Translator:
                 attention["encoder"] = memories[0].itself[b][:, :, real][..., real]  # [L, H, N, N]
             if inside and forced.itself is not None:
                 attention["decoder"] = forced.itself[b, :written, ..., :written].permute(1, 2, 0, 3)  # [L, H, T, T]
-            rows = zip(hypothesis.tokens, numbers[b].tolist(), likely[b].exp().tolist(), strict=False)
+            rows = zip(hypothesis.tokens, forced.numbers[b].tolist(), forced.likely[b].exp().tolist(), strict=False)
             beside = tuple(
                 tuple((n, share) for n, share in zip(ids, chances, strict=True) if n != token)[:RUNNERS]
                 for token, ids, chances in rows
             )
             gates = () if forced.gates is None else tuple(forced.gates[b, :written].tolist())
-            looks.append(_Looked(costs[b, :written].tolist(), attention, beside, gates))
+            looks.append(_Looked(forced.log_probabilities[b, :written].tolist(), attention, beside, gates))
         return looks
 
     def _say(self, source: Reading, hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
