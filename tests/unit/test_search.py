@@ -1,5 +1,6 @@
 """Search: greedy and beam against a search by hand, ensembles, limits, and attention that follows the hypothesis."""
 
+import itertools
 import math
 import sys
 
@@ -343,3 +344,28 @@ def test_blanks_around_a_text_are_not_part_of_it():
     assert plain.text == wrapped.text
     assert [t.text for t in plain.source_tokens] == [t.text for t in wrapped.source_tokens]
     assert [t.span for t in wrapped.source_tokens[:-1]] == [(2, 3), (3, 4), (4, 5)]
+
+
+def test_of_sources_with_many_hypotheses_fewer_are_read_at_once_and_none_notices(monkeypatch):
+    tokeniser = Tokeniser.train(["abcdef"], "characters")
+    size = len(tokeniser)
+    torch.manual_seed(0)
+    translator = Translator([build(ModelConfig(family="luong", width=8), size, size)], tokeniser, tokeniser, 12)
+    for parameter in translator.models[0].parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    texts, held = ["".join(pair) for pair in itertools.product("abcdef", repeat=2)], []
+
+    def counted(models, memories, limits, **options):
+        held.append(len(limits) * options["beam"])
+        return beam_search(models, memories, limits, **options)
+
+    monkeypatch.setattr("saccade.search.translator.beam_search", counted)
+    for options in ({"beam": 20, "nbest": 3}, {"sample": True, "nbest": 20}):
+        together = translator(texts, **options)
+        assert max(held) <= 64 * 5
+        assert sum(held) == 20 * len(texts)
+        for p in together:
+            alone = translator(p.source, **options)
+            assert [a.text for a in (alone, *alone.alternatives)] == [a.text for a in (p, *p.alternatives)]
+            assert alone.score == pytest.approx(p.score, abs=1e-4)
+        held.clear()

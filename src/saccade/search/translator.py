@@ -41,6 +41,7 @@ from saccade.see.alignment import END
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
 AT_ONCE, TOKENS_AT_ONCE = 64, 8192  # sources in a batch, and tokens of them with padding: long ones go a few at a time
+WIDE = 5  # hypotheses for each source that so many are meant for; of sources with more of them, fewer
 RUNNERS = 3  # words told of that might have stood in place of one
 
 
@@ -138,14 +139,14 @@ class Translator:
         kept: dict[int, list[Kept]] = {}
 
         def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
-            grown = Grown(len(rows), options.nbest if options.sample else options.beam) if options.tree else None
+            grown = Grown(len(rows), options.hypotheses) if options.tree else None
             found = self._search(rows, memories, options, begin, grown)
             if grown is not None:
                 kept.update(zip(map(id, rows), grown.trees, strict=True))
             return found
 
         looked = options.nbest if others else int(look or inside)
-        found = self._all(sources, write, looked, options.nbest, inside)
+        found = self._all(sources, write, looked, options.nbest, inside, beam=options.hypotheses)
         if not options.tree:
             return found
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
@@ -215,11 +216,12 @@ class Translator:
         nbest: int,
         inside: bool = False,
         steer: tuple[int, ...] | None = None,
+        beam: int = 1,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
         done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
         order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
-        for rows in together(order, [len(sources[i].ids) for i in order]):
+        for rows in together(order, [len(sources[i].ids) for i in order], beam):
             chosen = [sources[i] for i in rows]
             memories = self._encode(chosen, inside)
             found = write(chosen, memories)
@@ -277,8 +279,7 @@ class Translator:
         if options.coverage_penalty and self.readers:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
         limits = torch.tensor([max(self.limit(len(s.ids) + 1, len(begin)), len(begin) + 1) for s in sources])
-        beam = options.nbest if options.sample else options.beam
-        sampling = None
+        sampling, beam = None, options.hypotheses
         if options.sample:
             longest = int(limits.max())
             draws = torch.stack([chances(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
@@ -422,16 +423,20 @@ def _stripped(reader: Tokeniser, text: str) -> Encoded:
     return Encoded(encoded.ids, [(a + before, b + before) for a, b in encoded.spans])
 
 
-def together(order: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Rows from the shortest to the longest in batches, given their lengths; fewer where they are long.
+def together(order: Sequence[int], lengths: Sequence[int], beam: int = 1) -> Iterator[Sequence[int]]:
+    """Rows from the shortest to the longest in batches, given their lengths; fewer where they are long, and fewer where
+    each has many hypotheses.
 
     >>> [len(rows) for rows in together(range(100), [10] * 80 + [1000] * 20)]
     [64, 8, 8, 8, 8, 4]
+    >>> [len(rows) for rows in together(range(20), [10] * 20, beam=40)]
+    [8, 8, 4]
     """
-    start = 0
+    start, share = 0, min(1.0, WIDE / beam)
+    most, tokens = max(1, int(AT_ONCE * share)), int(TOKENS_AT_ONCE * share)
     while start < len(order):
-        longest = lengths[min(start + AT_ONCE, len(order)) - 1]
-        count = max(1, min(AT_ONCE, TOKENS_AT_ONCE // max(1, longest)))
+        longest = lengths[min(start + most, len(order)) - 1]
+        count = max(1, min(most, tokens // max(1, longest)))
         yield order[start : start + count]
         start += count
 
