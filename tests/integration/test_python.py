@@ -143,5 +143,9 @@ def test_runs_that_read_other_pieces_write_as_one(tmp_path):
         assert np.allclose(found.weights, (by_symbol + on_symbols) / 2, atol=1e-4)
         chances = np.exp([f.log_probabilities for f in forced]).mean(0)
         assert found.score == pytest.approx(np.log(chances).sum(), abs=1e-3)
+    thrice = saccade.load(*folders, folders[0])
+    assert [voice.reader is thrice.source for voice in thrice.voices] == [True, False, True]
+    both = np.exp([alone[i].score("a b c d", "d c b a").log_probabilities for i in (0, 1, 0)]).mean(0)
+    assert thrice.score("a b c d", "d c b a").log_probabilities == pytest.approx(np.log(both), abs=1e-3)
     with pytest.raises(ValueError, match="coverage_penalty: these runs cut the source"):
         together("a b", coverage_penalty=1.0)

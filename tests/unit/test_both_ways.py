@@ -12,7 +12,7 @@ from saccade.config.image import ImageConfig
 from saccade.data import PAD, START, STOP, UNKNOWN, Tokeniser
 from saccade.model import Model, build
 from saccade.model.build import mirrored
-from saccade.search import Options, Translator, beam_search, force
+from saccade.search import Options, Translator, Voice, beam_search, force
 from saccade.search.agreement import agree, offered, turned
 from saccade.search.beam import Hypothesis
 
@@ -141,11 +141,11 @@ def test_what_never_ended_counts_only_where_nothing_did():
 LETTERS, SOUNDS = "abcdefgh", "A B C D E F G H I"
 
 
-def translator(*models):
+def translator(*models, counts=None):
     source, target = Tokeniser.train([LETTERS], "characters"), Tokeniser.train([SOUNDS], "symbols")
     assert len(source) <= V_SOURCE + 1
     assert len(target) == V_TARGET
-    return Translator([m.float() for m in models], source, target)
+    return Translator([Voice(m.float(), source, counts) for m in models], target)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from saccade.config import ModelConfig
 from saccade.data import Frame, Tokeniser
 from saccade.model import build
 from saccade.model.decoder import Step
-from saccade.search import Options, Sampling, Translator, beam_search, force
+from saccade.search import Options, Sampling, Translator, Voice, beam_search, force
 from saccade.search.options import LENGTH_PENALTY
 from saccade.search.tree import Grown
 from saccade.see import Prediction
@@ -294,7 +294,7 @@ def test_what_is_never_written_is_not_written(model):
 def test_a_longer_caption_is_not_favoured_but_a_longer_translation_may_be():
     for pictures in (True, False):
         translator = Translator.__new__(Translator)
-        translator.source = Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols")
+        translator.voices = [Voice(None, Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols"))]
         assert translator._length_penalty(Options()) == LENGTH_PENALTY[pictures]
         assert translator._length_penalty(Options(length_penalty=0.7)) == 0.7
 
@@ -321,7 +321,7 @@ def test_a_prediction_tells_the_tree_in_words():
     torch.manual_seed(0)
     size = len(tokeniser)
     model = build(ModelConfig.read({"family": "luong", "width": 8}), size, size)
-    translator = Translator([model], tokeniser, tokeniser, most_tokens=12)
+    translator = Translator([Voice(model, tokeniser)], tokeniser, most_tokens=12)
     said, none = translator(["ab", ""], beam=3, nbest=2, tree=True)
     assert none.tree == ()
     assert translator("ab", beam=3).tree == ()
@@ -339,7 +339,7 @@ def test_blanks_around_a_text_are_not_part_of_it():
     tokeniser = Tokeniser.train(["a b c", "d e"], "characters")
     torch.manual_seed(0)
     model = build(ModelConfig(family="luong", width=8), len(tokeniser), len(tokeniser))
-    translator = Translator([model], tokeniser, tokeniser)
+    translator = Translator([Voice(model, tokeniser)], tokeniser)
     plain, wrapped = translator("a b"), translator(" \ta b\n")
     assert plain.text == wrapped.text
     assert [t.text for t in plain.source_tokens] == [t.text for t in wrapped.source_tokens]
@@ -350,9 +350,10 @@ def test_of_sources_with_many_hypotheses_fewer_are_read_at_once_and_none_notices
     tokeniser = Tokeniser.train(["abcdef"], "characters")
     size = len(tokeniser)
     torch.manual_seed(0)
-    translator = Translator([build(ModelConfig(family="luong", width=8), size, size)], tokeniser, tokeniser, 12)
-    for parameter in translator.models[0].parameters():
+    model = build(ModelConfig(family="luong", width=8), size, size)
+    for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.7)
+    translator = Translator([Voice(model, tokeniser)], tokeniser, most_tokens=12)
     texts, held = ["".join(pair) for pair in itertools.product("abcdef", repeat=2)], []
 
     def counted(models, memories, limits, **options):

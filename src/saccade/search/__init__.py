@@ -9,7 +9,8 @@ from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import Forced, force
 from saccade.search.occlusion import occlude
 from saccade.search.options import Options
-from saccade.search.translator import AT_ONCE, GROWTH, PICTURED, ROOM, Translator
+from saccade.search.reading import AT_ONCE, Voice
+from saccade.search.translator import GROWTH, PICTURED, ROOM, Translator
 
 __all__ = [
     "AT_ONCE",
@@ -21,6 +22,7 @@ __all__ = [
     "Options",
     "Sampling",
     "Translator",
+    "Voice",
     "beam_search",
     "force",
     "occlude",

@@ -28,7 +28,7 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
     prediction = text if isinstance(text, Prediction) and text.numbers else translator.score(source, _text(text))
     if prediction.weights is None:
         raise ValueError("this model has no attention to interfere with")
-    if translator.readers is not None:
+    if not translator.alike:
         raise ValueError("these runs cut the source into different pieces, so that no place can be hidden from all")
     weights = torch.from_numpy(np.ascontiguousarray(prediction.weights))  # [T, N]
     written, places = weights.shape

@@ -1,52 +1,44 @@
 """Runs at work: text in, predictions out, one for one."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from saccade.attention import TransformerBlock
-from saccade.data import (
-    MOST_TOKENS,
-    PAD,
-    START,
-    STOP,
-    UNKNOWN,
-    Encoded,
-    Fitted,
-    Frame,
-    Pictures,
-    Tokeniser,
-    load_source,
-)
-from saccade.data.batches import pad, stack
-from saccade.model import Counts, Memory, Model
-from saccade.model.counts import log_shares
+from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pictures, Tokeniser
+from saccade.data.batches import pad
+from saccade.model import Memory
 from saccade.model.images import ImageEncoder
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
 from saccade.search.force import force
 from saccade.search.options import LENGTH_PENALTY, Options
-from saccade.search.reading import Reading, chances, padded, spread_onto_first
+from saccade.search.reading import (
+    Reading,
+    Voice,
+    chances,
+    encode,
+    read_picture,
+    read_text,
+    spread_onto_first,
+    together,
+)
 from saccade.search.tree import Grown, Kept, branches
 from saccade.see import Prediction, Token
 from saccade.see.alignment import END
 
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
-AT_ONCE, TOKENS_AT_ONCE = 64, 8192  # sources in a batch, and tokens of them with padding: long ones go a few at a time
-WIDE = 5  # hypotheses for each source that so many are meant for; of sources with more of them, fewer
 RUNNERS = 3  # words told of that might have stood in place of one
 
 
 class Translator:
-    """Models that write as one, with the tokenisers that they share.
+    """Voices that write the same symbols, as one.
 
     Call it with a text for a `Prediction`, with a list of texts for a list. Looking (`look=True`) costs a second, quick
     pass over what was written and never changes it.
@@ -54,22 +46,29 @@ class Translator:
 
     def __init__(
         self,
-        models: Sequence[Model],
-        source: Tokeniser | Frame,
+        voices: Sequence[Voice],
         target: Tokeniser,
         most_tokens: int = MOST_TOKENS,
         layer: int = -1,
         symbols: bool = False,
         growth: float = GROWTH,
-        counts: Sequence[Counts | None] = (),
     ) -> None:
-        self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
+        self.voices, self.target, self.layer = voices, target, layer
+        self.models = [voice.model.eval() for voice in voices]
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.growth = growth  # tokens of an output for each of its source, at most
         self.most = most_tokens - 1  # STOP is one of them
-        self.counts = counts  # of each model, if its run has any
-        self.readers: Sequence[Tokeniser] | None = None  # one for each model, where they cut the source differently
         self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
+
+    @property
+    def source(self) -> Tokeniser | Frame:
+        """How the first voice reads; what is shown of a source is in its pieces."""
+        return self.voices[0].reader
+
+    @property
+    def alike(self) -> bool:
+        """Whether all voices cut a source into the same pieces."""
+        return all(voice.reader is self.source for voice in self.voices)
 
     @property
     def reads_pictures(self) -> bool:
@@ -77,8 +76,8 @@ class Translator:
 
     @property
     def agrees(self) -> bool:
-        """Whether a beam asks others too: some model also writes from the end, or something was counted."""
-        return any(model.mirrored is not None for model in self.models) or any(self.counts)
+        """Whether a beam asks others too: some voice also writes from the end, or counted something."""
+        return any(v.model.mirrored is not None or v.counts is not None for v in self.voices)
 
     @overload
     def __call__(
@@ -206,7 +205,7 @@ class Translator:
         read = self._read(source)
         if read.wrong:
             raise ValueError(read.wrong)
-        return self._encode([read])
+        return encode(self.voices, [read])
 
     def _all(
         self,
@@ -219,11 +218,11 @@ class Translator:
         beam: int = 1,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
-        done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
-        order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
+        done = {i: Prediction(s.text, "", 0.0, wrong=s.wrong) for i, s in enumerate(sources) if s.empty}
+        order = sorted((i for i in range(len(sources)) if i not in done), key=lambda i: len(sources[i].ids))
         for rows in together(order, [len(sources[i].ids) for i in order], beam):
             chosen = [sources[i] for i in rows]
-            memories = self._encode(chosen, inside)
+            memories = encode(self.voices, chosen, inside)
             found = write(chosen, memories)
             looks = [  # one rank at a time: many alternatives take no more memory than one
                 self._look(chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
@@ -233,40 +232,12 @@ class Translator:
                 ranked = enumerate(found[b][:nbest])
                 best, *others = (self._say(sources[i], h, looks[k][b] if k < looked else None) for k, h in ranked)
                 done[i] = replace(best, alternatives=tuple(others))
-        return [d for d in done if d is not None]
+        return [done[i] for i in range(len(sources))]
 
     def _read(self, text: str) -> Reading:
         if isinstance(self.source, Frame):
-            if not text:
-                return Reading(text, [], (), (), False)
-            fitted = self.pictures.get(text) if self.pictures is not None else None
-            try:
-                return Reading(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
-            except ValueError as error:
-                return Reading(text, [], (), (), False, wrong=str(error))
-        if not text.strip():
-            return Reading(text, [], (), (), False)
-        encoded = _stripped(self.source, text)
-        unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
-        tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
-        ended = (*tokens, Token(END, (len(text), len(text))))
-        readings = tuple(_stripped(reader, text) for reader in self.readers or ())
-        for other in readings[1:]:
-            unknown += tuple(text[a:b] for n, (a, b) in zip(other.ids, other.spans, strict=True) if n == UNKNOWN)
-        cut = max(len(found.ids) for found in (encoded, *readings)) > self.most
-        return Reading(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
-
-    @torch.inference_mode()
-    def _encode(self, sources: list[Reading], inside: bool = False) -> list[Memory]:
-        device = next(self.models[0].parameters()).device
-        if isinstance(self.source, Frame):
-            fitted = [s.picture for s in sources if s.picture is not None]
-            pixels, sizes = stack(np.stack([f.seen for f in fitted]), np.array([f.size for f in fitted], np.int32))
-            return [model.encode(pixels.to(device), sizes.to(device), inside) for model in self.models]
-        return [
-            model.encode(*padded([s.numbers(i)[: self.most] for s in sources], device), inside)
-            for i, model in enumerate(self.models)
-        ]
+            return read_picture(text, self.source, self.pictures)
+        return read_text(text, [v.reader for v in self.voices if isinstance(v.reader, Tokeniser)], self.most)
 
     def _search(
         self,
@@ -276,7 +247,7 @@ class Translator:
         begin: list[int],
         grown: Grown | None,
     ) -> list[list[Hypothesis]]:
-        if options.coverage_penalty and self.readers:
+        if options.coverage_penalty and not self.alike:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
         limits = torch.tensor([max(self.limit(len(s.ids) + 1, len(begin)), len(begin) + 1) for s in sources])
         sampling, beam = None, options.hypotheses
@@ -299,20 +270,9 @@ class Translator:
         )
         if not self.agrees or beam == 1 or options.sample or options.coverage_penalty:
             return found
-        judge = partial(self._counted, sources) if any(self.counts) else None
-        return agree(self.models, memories, found, limits, free=not begin, counted=judge, **usual)
-
-    def _counted(self, sources: list[Reading], texts: list[list[tuple[int, ...]]]) -> list[list[float]]:
-        """The log share that each of several texts of each source has among them, as the counts of all runs judge."""
-        whose = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-        written = [[n for n in text if n != STOP] for each in texts for text in each]
-        opinions = []
-        for i, counts in enumerate(self.counts):
-            if counts is not None:
-                pairs = [(sources[w].numbers(i)[: self.most], text) for w, text in zip(whose, written, strict=True)]
-                opinions.append(log_shares(counts.judge(pairs), whose))
-        mean = np.mean(opinions, 0)
-        return [mean[whose == i].tolist() for i in range(len(texts))]
+        known = ((i, v.counts) for i, v in enumerate(self.voices) if v.counts is not None)
+        judges = [(counts, [s.encoded[i].ids for s in sources]) for i, counts in known]
+        return agree(self.models, memories, found, limits, free=not begin, judges=judges, **usual)
 
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
@@ -327,10 +287,11 @@ class Translator:
     ) -> list["_Looked | None"]:
         """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
         targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
-        spread = None
-        if self.readers:
-            others = enumerate(memories[1:], 1)
-            spread = [None, *(spread_onto_first(sources, i, memory.mask.shape[1]) for i, memory in others)]
+        pairs = enumerate(zip(self.voices, memories, strict=True))
+        spread = [
+            None if voice.reader is self.source else spread_onto_first(sources, i, memory.mask.shape[1])
+            for i, (voice, memory) in pairs
+        ]
         look = None if steer is None else _steered(memories[0].mask, targets, steer)
         forced = force(self.models, memories, targets, start=START, spread=spread, look=look, beside=RUNNERS + 1)
         looks: list[_Looked | None] = []
@@ -414,31 +375,6 @@ class Translator:
             start, end = min(end, max(0, len(text) - 1)), len(text)
             pieces.append(Token(text[start:end], (start, end)))
         return pieces
-
-
-def _stripped(reader: Tokeniser, text: str) -> Encoded:
-    """A text without the blanks around it, as it was learned; where its tokens stand is told of the whole."""
-    before = len(text) - len(text.lstrip())
-    encoded = reader.encode(text.strip())
-    return Encoded(encoded.ids, [(a + before, b + before) for a, b in encoded.spans])
-
-
-def together(order: Sequence[int], lengths: Sequence[int], beam: int = 1) -> Iterator[Sequence[int]]:
-    """Rows from the shortest to the longest in batches, given their lengths; fewer where they are long, and fewer where
-    each has many hypotheses.
-
-    >>> [len(rows) for rows in together(range(100), [10] * 80 + [1000] * 20)]
-    [64, 8, 8, 8, 8, 4]
-    >>> [len(rows) for rows in together(range(20), [10] * 20, beam=40)]
-    [8, 8, 4]
-    """
-    start, share = 0, min(1.0, WIDE / beam)
-    most, tokens = max(1, int(AT_ONCE * share)), int(TOKENS_AT_ONCE * share)
-    while start < len(order):
-        longest = lengths[min(start + most, len(order)) - 1]
-        count = max(1, min(most, tokens // max(1, longest)))
-        yield order[start : start + count]
-        start += count
 
 
 class _Looked(NamedTuple):
