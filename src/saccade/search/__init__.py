@@ -2,7 +2,7 @@
 
 In come models and the memories they made of a batch of sources; out come hypotheses, and by forced decoding what each
 word of them cost and where the model looked for it. One batched implementation serves every model and every source. It
-knows numbers; only the `Translator` at its door knows text.
+knows numbers; text is a matter of its door, the `Translator`, with what reads and what tells for it.
 """
 
 from saccade.search.beam import Hypothesis, Sampling, beam_search

@@ -4,37 +4,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import torch
-from torch import Tensor
 
 from saccade.attention import TransformerBlock
-from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Encoded, Fitted, Frame, Pictures, Tokeniser
-from saccade.data.batches import pad
+from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser
 from saccade.model import Memory
-from saccade.model.images import ImageEncoder
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
-from saccade.search.force import force
 from saccade.search.options import LENGTH_PENALTY, Options
-from saccade.search.reading import (
-    Reading,
-    Voice,
-    chances,
-    encode,
-    read_picture,
-    read_text,
-    spread_onto_first,
-    together,
-)
+from saccade.search.reading import Reading, Voice, chances, encode, read_picture, read_text, together
+from saccade.search.telling import Looked, as_given, look_at, tell, tell_more
 from saccade.search.tree import Grown, Kept, branches
-from saccade.see import Prediction, Token
-from saccade.see.alignment import END
+from saccade.see import Prediction
 
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
-RUNNERS = 3  # words told of that might have stood in place of one
 
 
 class Translator:
@@ -180,7 +166,7 @@ class Translator:
             return [[wanted[id(s)]] for s in rows]
 
         found = self._all(sources, write, 1, 1, inside, steer)
-        return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
+        return [as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def check_writable(self, name: str, text: str) -> None:
         """Is there anything in a text that no output can hold?"""
@@ -225,14 +211,21 @@ class Translator:
             memories = encode(self.voices, chosen, inside)
             found = write(chosen, memories)
             looks = [  # one rank at a time: many alternatives take no more memory than one
-                self._look(chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
+                look_at(self.voices, chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
                 for k in range(looked)
             ]
             for b, i in enumerate(rows):
-                ranked = enumerate(found[b][:nbest])
-                best, *others = (self._say(sources[i], h, looks[k][b] if k < looked else None) for k, h in ranked)
-                done[i] = replace(best, alternatives=tuple(others))
+                told = [
+                    self._told(sources[i], h, looks[k][b] if k < looked else None)
+                    for k, h in enumerate(found[b][:nbest])
+                ]
+                done[i] = replace(told[0], alternatives=tuple(told[1:]))
         return [done[i] for i in range(len(sources))]
+
+    def _told(self, source: Reading, hypothesis: Hypothesis, seen: Looked | None) -> Prediction:
+        if seen is None:
+            return tell(source, hypothesis, self.target)
+        return tell_more(source, hypothesis, seen, self.voices, self.target, self.layer)
 
     def _read(self, text: str) -> Reading:
         if isinstance(self.source, Frame):
@@ -276,132 +269,3 @@ class Translator:
 
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
-
-    def _look(
-        self,
-        sources: list[Reading],
-        memories: list[Memory],
-        best: list[Hypothesis],
-        inside: bool,
-        steer: tuple[int, ...] | None,
-    ) -> list["_Looked | None"]:
-        """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
-        targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
-        pairs = enumerate(zip(self.voices, memories, strict=True))
-        spread = [
-            None if voice.reader is self.source else spread_onto_first(sources, i, memory.mask.shape[1])
-            for i, (voice, memory) in pairs
-        ]
-        look = None if steer is None else _steered(memories[0].mask, targets, steer)
-        forced = force(self.models, memories, targets, start=START, spread=spread, look=look, beside=RUNNERS + 1)
-        looks: list[_Looked | None] = []
-        for b, hypothesis in enumerate(best):
-            written, real = len(hypothesis.tokens), memories[0].mask[b]
-            attention: dict[str, Tensor] = {}
-            if forced.weights is not None:
-                attention["cross"] = forced.weights[b, :written].permute(1, 2, 0, 3)[..., real]  # [L, H, T, N]
-            if inside and memories[0].itself is not None:
-                attention["encoder"] = memories[0].itself[b][:, :, real][..., real]  # [L, H, N, N]
-            if inside and forced.itself is not None:
-                attention["decoder"] = forced.itself[b, :written, ..., :written].permute(1, 2, 0, 3)  # [L, H, T, T]
-            rows = zip(hypothesis.tokens, forced.numbers[b].tolist(), forced.likely[b].exp().tolist(), strict=False)
-            beside = tuple(
-                tuple((n, share) for n, share in zip(ids, chances, strict=True) if n != token)[:RUNNERS]
-                for token, ids, chances in rows
-            )
-            gates = () if forced.gates is None else tuple(forced.gates[b, :written].tolist())
-            looks.append(_Looked(forced.log_probabilities[b, :written].tolist(), attention, beside, gates))
-        return looks
-
-    def _say(self, source: Reading, hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
-        text = self.target.decode(hypothesis.tokens)
-        said = Prediction(
-            source.text,
-            text,
-            hypothesis.score,
-            unknown=source.unknown,
-            cut_source=source.cut,
-            cut_output=hypothesis.cut,
-            picture=None
-            if source.picture is None
-            else source.picture.pixels[: source.picture.size[0], : source.picture.size[1]],
-        )
-        if seen is None:
-            return said
-        glances = {kind: weights.float().cpu().numpy() for kind, weights in seen.attention.items()}
-        return replace(
-            said,
-            source_tokens=source.tokens,
-            target_tokens=tuple(self._pieces(hypothesis.tokens)),
-            numbers=tuple(hypothesis.tokens),
-            log_probabilities=tuple(seen.costs),
-            cross=glances.get("cross"),
-            encoder=glances.get("encoder"),
-            decoder=glances.get("decoder"),
-            layer=self.layer if "cross" in glances and len(glances["cross"]) > 1 else 0,
-            grid=None if source.picture is None else self._grid(source.picture.size),
-            cell=None if source.picture is None else self._cell(),
-            runners_up=tuple(
-                tuple((self._added(hypothesis.tokens[:t], n), share) for n, share in row)
-                for t, row in enumerate(seen.beside)
-            ),
-            gates=seen.gates,
-        )
-
-    def _added(self, before: Sequence[int], number: int) -> str:
-        """What a number would have added to what stood before it, with the blank between them if there is one."""
-        if number == STOP:
-            return END
-        last = list(before[-1:])  # enough to tell whether a word goes on
-        return self.target.decode([*last, number])[len(self.target.decode(last)) :] or "␣"
-
-    def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of cells that have something of a picture in them."""
-        return -(-size[0] // self._cell()), -(-size[1] // self._cell())
-
-    def _cell(self) -> int:
-        encoder = self.models[0].encoder
-        assert isinstance(encoder, ImageEncoder)
-        return encoder.stride
-
-    def _pieces(self, ids: Sequence[int]) -> list[Token]:
-        """What each number added to the text; one that only changed its last character stands for that one."""
-        pieces, end, text = [], 0, ""
-        for i, number in enumerate(ids):
-            if number == STOP:
-                pieces.append(Token(END, (end, end)))
-                continue
-            text = self.target.decode(ids[: i + 1])
-            start, end = min(end, max(0, len(text) - 1)), len(text)
-            pieces.append(Token(text[start:end], (start, end)))
-        return pieces
-
-
-class _Looked(NamedTuple):
-    """What forced decoding tells of an output."""
-
-    costs: list[float]  # of each word
-    attention: dict[str, Tensor]  # by kind, as a Prediction has it
-    beside: tuple[tuple[tuple[int, float], ...], ...]  # other words and their probabilities
-    gates: tuple[float, ...]  # how much of what was seen was let in, if there is a gate
-
-
-def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, ...]) -> Tensor:
-    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at some places alone."""
-    (word, *places), many = steer, mask.sum(1).min().item()
-    if not 0 <= word < targets.shape[1] or not places or not all(0 <= place < many for place in places):
-        told = ", ".join(map(str, steer))
-        raise ValueError(f"steer: ({told}), but there are {targets.shape[1]} words and {many} places")
-    look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
-    order = mask.cumsum(1) - 1  # the cells of a small picture are not the frame's first ones
-    look[:, word] = mask & torch.isin(order, torch.tensor(places, device=mask.device))
-    return look
-
-
-def _as_given(found: Prediction, text: str, encoded: Encoded) -> Prediction:
-    """With the words of a target as they were given, also those that the model itself cannot write."""
-    if not found.target_tokens:
-        return found
-    pieces = [Token(text[a:b], (a, b)) for a, b in encoded.spans[: len(found.target_tokens) - 1]]
-    ended = (*pieces, Token(END, (len(text), len(text))))
-    return replace(found, text=text, score=sum(found.log_probabilities), target_tokens=ended)
