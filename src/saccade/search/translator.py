@@ -9,7 +9,7 @@ from typing import Any, overload
 import torch
 
 from saccade.attention import TransformerBlock
-from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser
+from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser, Watch, unwatched
 from saccade.model import Memory
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
@@ -114,8 +114,11 @@ class Translator:
         prefix: str = "",
         inside: bool = False,
         others: bool = False,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
-        """The same for texts alone; the alternatives are looked at only if the `others` are asked for."""
+        """The same for texts alone; the alternatives are looked at only if the `others` are asked for. Whoever wants to
+        `watch` is told how many sources are done, and of how many.
+        """
         self._check_inside(inside)
         sources = [self._read(text) for text in texts]
         self.check_writable("prefix", prefix)
@@ -131,7 +134,7 @@ class Translator:
             return found
 
         looked = options.nbest if others else int(look or inside)
-        found = self._all(sources, write, looked, options.nbest, inside, beam=options.hypotheses)
+        found = self._all(sources, write, looked, options.nbest, inside, beam=options.hypotheses, watch=watch)
         if not options.tree:
             return found
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
@@ -151,7 +154,11 @@ class Translator:
         return found
 
     def score_all(
-        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, ...] | None = None
+        self,
+        pairs: Sequence[tuple[str, str]],
+        inside: bool = False,
+        steer: tuple[int, ...] | None = None,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
@@ -165,7 +172,7 @@ class Translator:
         def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[wanted[id(s)]] for s in rows]
 
-        found = self._all(sources, write, 1, 1, inside, steer)
+        found = self._all(sources, write, 1, 1, inside, steer, watch=watch)
         return [as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def check_writable(self, name: str, text: str) -> None:
@@ -202,10 +209,12 @@ class Translator:
         inside: bool = False,
         steer: tuple[int, ...] | None = None,
         beam: int = 1,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
         done = {i: Prediction(s.text, "", 0.0, wrong=s.wrong) for i, s in enumerate(sources) if s.empty}
         order = sorted((i for i in range(len(sources)) if i not in done), key=lambda i: len(sources[i].ids))
+        watch(0, len(sources))
         for rows in together(order, [len(sources[i].ids) for i in order], beam):
             chosen = [sources[i] for i in rows]
             memories = encode(self.voices, chosen, inside)
@@ -220,6 +229,7 @@ class Translator:
                     for k, h in enumerate(found[b][:nbest])
                 ]
                 done[i] = replace(told[0], alternatives=tuple(told[1:]))
+            watch(len(done), len(sources))
         return [done[i] for i in range(len(sources))]
 
     def _told(self, source: Reading, hypothesis: Hypothesis, seen: Looked | None) -> Prediction:
