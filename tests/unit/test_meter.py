@@ -3,8 +3,9 @@
 import io
 
 import pytest
+from typer import Exit
 
-from saccade.cli import words
+from saccade.cli import plainly, words
 from saccade.cli.words import Meter
 
 
@@ -72,16 +73,17 @@ def test_a_line_is_left_to_others_and_drawn_anew(monkeypatch, clock):
     monkeypatch.setattr("sys.stderr", screen := Terminal())
     meter = Meter("texts", logged=False)
     meter(0, 10)
-    meter.wipe()
-    assert screen.getvalue() == ""
+    words.say("before")
+    assert screen.getvalue() == "before\n"
     clock(60)
     meter(5, 10)
-    meter.wipe()
-    assert screen.getvalue().endswith("\r\033[K")
-    print("said", file=screen)
+    words.say("said")
     clock(60)
     meter(6, 10)
-    assert "said\n\r\033[Ktexts: 6 of 10, about 80 s to go" in screen.getvalue()
+    assert "\r\033[Ksaid\n\r\033[Ktexts: 6 of 10, about 80 s to go" in screen.getvalue()
+    with pytest.raises(Exit), plainly():
+        raise KeyboardInterrupt
+    assert screen.getvalue().endswith("\r\033[Kinterrupted\n")
 
 
 @pytest.mark.parametrize("screen", [io.StringIO, Terminal])

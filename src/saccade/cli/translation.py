@@ -175,7 +175,7 @@ def _write(
             else:
                 watch = unwatched if total is None else _beyond(meter, number, total)
                 found = translator.translate(texts, options, look, prefix, views.inside, views.each, watch)
-            meter.wipe()
+            Meter.wipe()
             for i, text in enumerate(chunk):
                 if text in pictures:
                     wrong = f"{printable(text)}: is a picture, but the model reads text"

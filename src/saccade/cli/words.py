@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 SOON = 2.0  # seconds: what is done by then needs no meter
 OFTEN = 0.1  # between two looks of one in a terminal
@@ -13,6 +14,7 @@ WIPED = "\r\033[K"  # at the beginning of a line that is empty now
 
 
 def say(words: str) -> None:
+    Meter.wipe()
     print(words, file=sys.stderr)
 
 
@@ -21,10 +23,11 @@ class Meter:
     then.
     """
 
+    drawn: ClassVar[bool] = False  # whether the terminal's last line is a bar, whoever drew it
+
     def __init__(self, what: str, logged: bool = True) -> None:
         self.what, self.logged = what, logged
         self.began = self.told = 0.0
-        self.drawn = False
 
     def __call__(self, done: int, total: int) -> None:
         now, alive = time.monotonic(), sys.stderr.isatty()
@@ -35,18 +38,19 @@ class Meter:
         elif done >= total:
             self.wipe()
         elif soon if alive else seldom:
-            self.told, self.drawn = now, alive
+            self.told, Meter.drawn = now, alive
             left = (now - self.began) * (total - done) / done
             about = f"{left / 60:.0f} min" if left > 90 else f"{left:.0f} s"
             line = f"{self.what}: {done:,} of {total:,}, about {about} to go"
             line = f"{WIPED}{line} {_bar(done, total, len(line) + 2)}" if alive else f"{line}\n"
             print(line, end="", file=sys.stderr, flush=True)
 
-    def wipe(self) -> None:
-        """Leaves its line to what is said or written next."""
-        if self.drawn:
+    @classmethod
+    def wipe(cls) -> None:
+        """Leaves the line to what is said or written next."""
+        if Meter.drawn:
             print(WIPED, end="", file=sys.stderr, flush=True)
-            self.drawn = False
+            Meter.drawn = False
 
 
 def _bar(done: int, total: int, taken: int) -> str:
