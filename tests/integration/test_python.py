@@ -91,7 +91,7 @@ def test_long_work_tells_how_far_it_is_in_a_terminal_alone(model, runs, tmp_path
             ["texts: 64 of 150", "texts: 134 of 150"],
         ),
         (["evaluate", str(runs / "run"), str(tmp_path / "test.tsv")], [f"sources: 64 of {count}"]),
-        (["compare", str(runs / "run"), str(tmp_path / "test.tsv"), "--json"], [f"run: sources: 64 of {count}"]),
+        (["compare", str(runs / "run"), str(tmp_path / "test.tsv"), "--json"], [f"sources: 64 of {count}"]),
     ):
         for screen in (io.StringIO(), Terminal()):
             monkeypatch.setattr("sys.stderr", screen)

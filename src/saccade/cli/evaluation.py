@@ -107,7 +107,7 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         translator = _loaded(path)
         corpus = _corpus(translator, test, [path])
         say(f"{name}: {counted(len({p.source for p in corpus.pairs}), 'source')}")
-        meter = Meter(f"{name}: sources", logged=False)
+        meter = Meter("sources", logged=False)
         found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes(), meter)
     kinds = {s.report.symbols for s in found.values()}
     spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # where no run says it, or each its own
