@@ -66,7 +66,7 @@ def main() -> None:
         share = statistics.median(data) / statistics.median(steps)
         print(f"cache and augmentation: {share:.1%} of a step (target: under 10%)")
 
-        translator = run.translator([model.eval()])
+        translator = run.translator(model.eval())
         translator.pictures = examples.pictures
         sources = list(examples.pictures.places)[:200]
         for beam in (1, 5):

@@ -1,10 +1,13 @@
 """The Python interface: train, load, predictions."""
 
+import io
+
 import numpy as np
 import pytest
 
 import saccade
 from saccade.data import TASKS
+from saccade.search import Options
 
 QUICK = {
     "model": {"width": 32, "dropout": 0.0},
@@ -13,11 +16,15 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("python")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("python")
+
+
+@pytest.fixture(scope="module")
+def model(runs):
     rows = "".join(f"{s}\t{t}\n" for s, t in TASKS["reverse"].pairs("train", size=300))
-    (folder / "pairs.tsv").write_text(rows)
-    return saccade.train(folder / "pairs.tsv", folder / "run", model="luong", settings=QUICK, quiet=True)
+    (runs / "pairs.tsv").write_text(rows)
+    return saccade.train(runs / "pairs.tsv", runs / "run", model="luong", settings=QUICK, quiet=True)
 
 
 def test_one_text_gives_one_prediction_and_a_list_gives_a_list(model):
@@ -50,6 +57,50 @@ def test_company_and_order_are_invisible(model):
     texts = [p.source for p in TASKS["reverse"].pairs("test", size=20)]
     together, turned = model(texts), model(texts[::-1])[::-1]
     assert [p.text for p in together] == [p.text for p in turned] == [model(t).text for t in texts]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_watches_is_told_of_every_batch_and_changes_nothing(model):
+    texts = ["", *(p.source for p in TASKS["reverse"].pairs("test", size=100)), " "]
+    told = []
+    watched = model.translate(texts, Options(beam=2), watch=lambda *how_far: told.append(how_far))
+    assert [p.text for p in watched] == [p.text for p in model.translate(texts, Options(beam=2))]
+    assert told == [(0, 102), (66, 102), (102, 102)]  # what is empty is done at once
+    model.score_all([(text, "a b") for text in texts[1:4]], watch=lambda *how_far: told.append(how_far))
+    assert told[3:] == [(0, 3), (3, 3)]
+
+
+def test_long_work_tells_how_far_it_is_in_a_terminal_alone(model, runs, tmp_path, monkeypatch, capsys):
+    from saccade.cli import app, translation, words
+
+    monkeypatch.setattr(words, "SOON", -1.0)
+    monkeypatch.setattr(words, "OFTEN", -1.0)
+    monkeypatch.setattr(translation, "CHUNK", 70)
+    pairs = TASKS["reverse"].pairs("test", size=150)
+    count = len({p.source for p in pairs})
+    (tmp_path / "test.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    (tmp_path / "texts").write_text("".join(f"{s}\n" for s, _ in pairs))
+    written = []
+    for words_of, told in (
+        (
+            ["translate", str(runs / "run"), "--input", str(tmp_path / "texts")],
+            ["texts: 64 of 150", "texts: 134 of 150"],
+        ),
+        (["evaluate", str(runs / "run"), str(tmp_path / "test.tsv")], [f"sources: 64 of {count}"]),
+        (["compare", str(runs / "run"), str(tmp_path / "test.tsv"), "--json"], [f"sources: 64 of {count}"]),
+    ):
+        for screen in (io.StringIO(), Terminal()):
+            monkeypatch.setattr("sys.stderr", screen)
+            app([*words_of, "--beam", "1"], standalone_mode=False)
+            written.append(capsys.readouterr().out)
+            for line in told:
+                assert (line in screen.getvalue()) == screen.isatty()
+            assert "to go" not in screen.getvalue() or screen.getvalue().count("\r\033[K") > 1
+        assert written[-1] == written[-2] != ""
 
 
 def test_a_given_target_is_scored(model):
@@ -143,5 +194,9 @@ def test_runs_that_read_other_pieces_write_as_one(tmp_path):
         assert np.allclose(found.weights, (by_symbol + on_symbols) / 2, atol=1e-4)
         chances = np.exp([f.log_probabilities for f in forced]).mean(0)
         assert found.score == pytest.approx(np.log(chances).sum(), abs=1e-3)
+    thrice = saccade.load(*folders, folders[0])
+    assert [voice.reader is thrice.source for voice in thrice.voices] == [True, False, True]
+    both = np.exp([alone[i].score("a b c d", "d c b a").log_probabilities for i in (0, 1, 0)]).mean(0)
+    assert thrice.score("a b c d", "d c b a").log_probabilities == pytest.approx(np.log(both), abs=1e-3)
     with pytest.raises(ValueError, match="coverage_penalty: these runs cut the source"):
         together("a b", coverage_penalty=1.0)

@@ -157,10 +157,10 @@ def test_a_beam_weighs_what_is_counted(both):
         torch.nn.init.normal_(parameter, std=0.7)
     with torch.no_grad():
         model.decoder.output.bias[STOP] += 3  # its texts end
-    blind, seeing = translator(model), translator(model)
+    blind = translator(model)
     pairs = [([4 + n for n in row], [5 + n for n in row]) for row in itertools.permutations(range(4), 3)]
-    counts = Counts.learn(pairs, (len(seeing.source), len(seeing.target)))
-    seeing.counts = [counts]
+    counts = Counts.learn(pairs, (len(blind.source), len(blind.target)))
+    seeing = translator(model, counts=counts)
     asked = [t.translate(TEXTS, Options(beam=4, nbest=4), look=False) for t in (blind, seeing)]
     assert [p.text for p in asked[0]] != [p.text for p in asked[1]]
     assert [t.text for t in (seeing(text, beam=4, look=False) for text in TEXTS)] == [p.text for p in asked[1]]
@@ -199,9 +199,9 @@ def test_a_run_keeps_what_it_counted(tmp_path):
     again.count(material.examples(run.source, run.target))
     assert file.read_bytes() == before
     model = load(tmp_path / "run")
-    assert any(model.counts)
+    (counts,) = (voice.counts for voice in model.voices)
     source, target = model.source.encode("abcd").ids, [model.target.encode(t).ids for t in ("A B C D", "A B D C")]
-    right, wrong = model.counts[0].judge([(source, target[0]), (source, target[1])])
+    right, wrong = counts.judge([(source, target[0]), (source, target[1])])
     assert right > wrong
     moved = tmp_path / "moved"
     shutil.copytree(tmp_path / "run", moved)

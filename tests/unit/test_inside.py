@@ -8,7 +8,7 @@ from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
 from saccade.data import Fitted, Frame, Tokeniser
 from saccade.model import build
-from saccade.search import Translator
+from saccade.search import Translator, Voice
 
 TEXTS = ["ab cd", "a", "dcba dcba"]
 
@@ -18,7 +18,7 @@ def translator(family="transformer", **settings):
     symbols = Tokeniser.train(["ab cd", "dcba"], "characters")
     given = {"family": family, "width": 16, "layers": 2, "heads": 2, **settings}
     model = build(ModelConfig.model_validate(given), len(symbols), len(symbols)).double()
-    return Translator([model], symbols, symbols)
+    return Translator([Voice(model, symbols)], symbols)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
@@ -52,7 +52,7 @@ def test_of_what_does_not_look_at_itself_or_of_several_nothing_is_told():
     with pytest.raises(ValueError, match="nothing in this model looks at itself"):
         translator("luong")("ab", inside=True)
     transformer = translator()
-    both = Translator(transformer.models * 2, transformer.source, transformer.target)
+    both = Translator(transformer.voices * 2, transformer.target)
     with pytest.raises(ValueError, match="inside: for one run alone"):
         both("ab", inside=True)
 
@@ -78,7 +78,7 @@ def test_the_cells_of_a_picture_look_at_each_other(encoder, layers):
     symbols = Tokeniser.train(["abcd"], "characters")
     model = build(ModelConfig(family="luong", width=16), image, len(symbols)).double()
     frame = Frame(24, 24)
-    seer = Translator([model], frame, symbols)
+    seer = Translator([Voice(model, frame)], symbols)
     seer.pictures = {"x": Fitted(np.zeros((24, 24, 3), np.uint8), (20, 12))}
     p = seer("x", inside=True, beam=1)
     assert p.grid == (3, 2)

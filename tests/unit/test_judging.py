@@ -13,7 +13,7 @@ from saccade.data import START, Pair, Tokeniser, read_pairs
 from saccade.evaluate import health, judge
 from saccade.metrics import Gold, absentminded_in, agreement, ailments, coverage_deviation, entropy, read_gold
 from saccade.model import build
-from saccade.search import Translator, occlude
+from saccade.search import Translator, Voice, occlude
 from saccade.see import Prediction, Token, page
 from saccade.see.views import view
 
@@ -102,7 +102,7 @@ def translator(request):
     torch.manual_seed(0)
     tokeniser = Tokeniser.train(["a b c d e f g"], "symbols")
     config = ModelConfig(family=request.param, width=16, **({"heads": 4} if request.param == "transformer" else {}))
-    return Translator([build(config, len(tokeniser), len(tokeniser)).double()], tokeniser, tokeniser)
+    return Translator([Voice(build(config, len(tokeniser), len(tokeniser)).double(), tokeniser)], tokeniser)
 
 
 class TestGold:
@@ -160,7 +160,7 @@ class TestOcclusion:
 
     def test_a_model_without_attention_says_so(self):
         tokeniser = Tokeniser.train(["a b"], "symbols")
-        blind = Translator([build(ModelConfig(family="seq2seq", width=8), 6, 6)], tokeniser, tokeniser)
+        blind = Translator([Voice(build(ModelConfig(family="seq2seq", width=8), 6, 6), tokeniser)], tokeniser)
         with pytest.raises(ValueError, match="no attention to interfere with"):
             occlude(blind, "a", "b")
 
@@ -170,12 +170,14 @@ def test_a_given_target_keeps_words_that_the_model_cannot_write():
     torch.manual_seed(0)
     symbols = Tokeniser.train(["ab cd"], "words")
     model = build(ModelConfig(family="luong", width=8), len(symbols), len(symbols))
-    said = Translator([model], symbols, symbols).score("ab cd", "ab ☃ cd")
+    said = Translator([Voice(model, symbols)], symbols).score("ab cd", "ab ☃ cd")
     assert said.text == "ab ☃ cd"
     assert [t.text.strip() for t in said.target_tokens[:-1]] == ["ab", "☃", "cd"]
     assert {j for _, j in said.alignment} == {0, 1, 2}
     assert judge(
-        Translator([model], symbols, symbols), [Pair("ab cd", "ab ☃ cd")], [Gold(frozenset({(1, 2)}), frozenset())]
+        Translator([Voice(model, symbols)], symbols),
+        [Pair("ab cd", "ab ☃ cd")],
+        [Gold(frozenset({(1, 2)}), frozenset())],
     )
 
 
@@ -184,7 +186,7 @@ def test_an_output_is_judged_by_the_pieces_in_which_it_was_written():
     torch.manual_seed(0)
     symbols = Tokeniser.train(["ab ab ba"], "characters")
     model = build(ModelConfig(family="luong", width=8), len(symbols), len(symbols))
-    translator = Translator([model], symbols, symbols)
+    translator = Translator([Voice(model, symbols)], symbols)
     said = translator("ab", beam=1)
     judged = occlude(translator, said.source, said)
     assert judged.log_probabilities == said.log_probabilities

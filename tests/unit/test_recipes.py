@@ -240,10 +240,10 @@ def test_an_output_may_be_as_long_as_targets_are(tmp_path):
     pairs.write_text("".join(f"{n}\t{' '.join(['seven'] * 15)} {n}\n" for n in range(100, 400)))
     run, material = start(tmp_path / "run", {"data": {"train": [str(pairs)]}}, say=heard.append)
     longest = max(len(p.target) for p in material.sample) + 1  # and STOP
-    assert run.translator([]).limit(4) >= longest > 2 * 4 + 20
+    assert run.translator(run.build()).limit(4) >= longest > 2 * 4 + 20
     assert any("data.growth" in line for line in heard)
     own, _ = start(tmp_path / "own", {"data": {"train": [str(pairs)], "growth": 3.0}}, say=heard.append)
-    assert own.translator([]).limit(4) == 3 * 4 + 20
+    assert own.translator(own.build()).limit(4) == 3 * 4 + 20
 
 
 def test_a_run_remembers_what_its_sides_are_called(tmp_path):

@@ -1,6 +1,8 @@
 """Search: greedy and beam against a search by hand, ensembles, limits, and attention that follows the hypothesis."""
 
+import itertools
 import math
+import sys
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from saccade.config import ModelConfig
 from saccade.data import Frame, Tokeniser
 from saccade.model import build
 from saccade.model.decoder import Step
-from saccade.search import Options, Sampling, Translator, beam_search, force
+from saccade.search import Options, Sampling, Translator, Voice, beam_search, force
 from saccade.search.options import LENGTH_PENALTY
 from saccade.search.tree import Grown
 from saccade.see import Prediction
@@ -100,8 +102,7 @@ def test_the_score_is_that_of_forced_decoding(model):
         for hypothesis in hypotheses:
             targets = torch.tensor([hypothesis.tokens])
             forced = force([model], [memory.select(torch.tensor([b]))], targets, start=START)
-            costs = forced.log_probabilities[0].gather(1, targets.T).sum()
-            assert hypothesis.score == pytest.approx(costs.item(), abs=1e-9)
+            assert hypothesis.score == pytest.approx(forced.log_probabilities.sum().item(), abs=1e-9)
 
 
 def test_attention_of_the_beam_is_that_of_forced_decoding(model):
@@ -124,15 +125,39 @@ def test_several_models_average_their_probabilities():
     one, other = make({"family": "luong"}, 1), make({"family": "transformer", "heads": 2}, 2)
     memories = [m.encode(*sources()) for m in (one, other)]
     targets = torch.randint(V_TARGET, (3, 4))
-    together = force([one, other], memories, targets, start=START)
-    each = [force([m], [memory], targets, start=START) for m, memory in zip((one, other), memories, strict=True)]
-    mean = (each[0].log_probabilities.exp() + each[1].log_probabilities.exp()) / 2
-    assert_equal(together.log_probabilities.exp(), mean)
+    together = force([one, other], memories, targets, start=START, beside=V_TARGET)
+    each = [
+        force([m], [memory], targets, start=START, beside=V_TARGET)
+        for m, memory in zip((one, other), memories, strict=True)
+    ]
+    assert_equal(everything(together), (everything(each[0]) + everything(each[1])) / 2)
+    assert_equal(together.log_probabilities.exp(), everything(together).gather(2, targets.unsqueeze(2)).squeeze(2))
     assert_equal(together.weights.sum(-1), torch.ones(3, 4, 1, 1, dtype=torch.float64))
     found = beam_search([one, other], memories, torch.tensor([5] * 3), start=START, stop=STOP, beam=2)
     words = torch.tensor([found[0][0].tokens])
     rescored = force([one, other], [m.select(torch.tensor([0])) for m in memories], words, start=START)
-    assert found[0][0].score == pytest.approx(rescored.log_probabilities[0].gather(1, words.T).sum().item(), abs=1e-9)
+    assert found[0][0].score == pytest.approx(rescored.log_probabilities.sum().item(), abs=1e-9)
+
+
+def everything(forced):
+    """The probability of every word in every place, if all were asked for: [B, T, V]."""
+    return torch.zeros_like(forced.likely).scatter(2, forced.numbers, forced.likely.exp())
+
+
+def test_forced_decoding_never_holds_all_logits(model, monkeypatch):
+    other, read = make({"family": "luong"}, 1), []
+    memories = [m.encode(*sources()) for m in (model, other)]
+    targets = torch.randint(V_TARGET, (3, 5))
+    whole = force([model, other], memories, targets, start=START, beside=3)
+    for m in (model, other):
+        readout = m.decoder.readout
+        m.decoder.readout = lambda hidden, readout=readout: read.append(readout(hidden)) or read[-1]
+    monkeypatch.setattr(sys.modules["saccade.search.force"], "LOGITS", 4 * V_TARGET + 1)
+    pieces = force([model, other], memories, targets, start=START, beside=3)
+    assert {logits.shape for logits in read} == {(4, V_TARGET), (3, V_TARGET)}  # 15 places
+    for all_at_once, in_pieces in zip(whole, pieces, strict=True):
+        assert (all_at_once is None) == (in_pieces is None)
+        assert all_at_once is None or torch.allclose(all_at_once.double(), in_pieces.double(), atol=1e-10)
 
 
 def test_an_ensemble_of_one_model_twice_is_that_model():
@@ -153,9 +178,7 @@ def test_a_wider_beam_finds_nothing_worse():
         for second in range(V_TARGET):
             words = (first,) if first == STOP else (first, second)
             targets = torch.tensor([words])
-            costs = (
-                force([model], [memory], targets, start=START).log_probabilities[0].gather(1, targets.T).sum().item()
-            )
+            costs = force([model], [memory], targets, start=START).log_probabilities.sum().item()
             best = max(best, costs / len(words))
     found = beam_search([model], [memory], torch.tensor([2]), start=START, stop=STOP, beam=V_TARGET)[0][0]
     assert found.score / len(found.tokens) == pytest.approx(best, abs=1e-9)
@@ -202,7 +225,7 @@ def test_samples_follow_the_distribution():
     memory = model.encode(*sources()).select(torch.tensor([0]))
     chance = torch.Generator().manual_seed(0)
     draws = torch.rand(1, 4000, 1, generator=chance)
-    expected = force([model], [memory], torch.tensor([[0]]), start=START).log_probabilities[0, 0].exp()
+    expected = everything(force([model], [memory], torch.tensor([[0]]), start=START, beside=V_TARGET))[0, 0]
 
     def frequencies(**options):
         found = beam_search(
@@ -232,7 +255,7 @@ def test_a_sample_costs_what_forced_decoding_says(model):
         for h in hypotheses:
             targets = torch.tensor([h.tokens])
             forced = force([model], [memory.select(torch.tensor([b]))], targets, start=START)
-            assert h.score == pytest.approx(forced.log_probabilities[0].gather(1, targets.T).sum().item(), abs=1e-9)
+            assert h.score == pytest.approx(forced.log_probabilities.sum().item(), abs=1e-9)
 
 
 @pytest.mark.parametrize("settings", [s for s in ALL if s["family"] != "seq2seq"][:3], ids=str)
@@ -271,7 +294,7 @@ def test_what_is_never_written_is_not_written(model):
 def test_a_longer_caption_is_not_favoured_but_a_longer_translation_may_be():
     for pictures in (True, False):
         translator = Translator.__new__(Translator)
-        translator.source = Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols")
+        translator.voices = [Voice(None, Frame(8, 8) if pictures else Tokeniser.train(["a b"], "symbols"))]
         assert translator._length_penalty(Options()) == LENGTH_PENALTY[pictures]
         assert translator._length_penalty(Options(length_penalty=0.7)) == 0.7
 
@@ -298,7 +321,7 @@ def test_a_prediction_tells_the_tree_in_words():
     torch.manual_seed(0)
     size = len(tokeniser)
     model = build(ModelConfig.read({"family": "luong", "width": 8}), size, size)
-    translator = Translator([model], tokeniser, tokeniser, most_tokens=12)
+    translator = Translator([Voice(model, tokeniser)], tokeniser, most_tokens=12)
     said, none = translator(["ab", ""], beam=3, nbest=2, tree=True)
     assert none.tree == ()
     assert translator("ab", beam=3).tree == ()
@@ -316,8 +339,34 @@ def test_blanks_around_a_text_are_not_part_of_it():
     tokeniser = Tokeniser.train(["a b c", "d e"], "characters")
     torch.manual_seed(0)
     model = build(ModelConfig(family="luong", width=8), len(tokeniser), len(tokeniser))
-    translator = Translator([model], tokeniser, tokeniser)
+    translator = Translator([Voice(model, tokeniser)], tokeniser)
     plain, wrapped = translator("a b"), translator(" \ta b\n")
     assert plain.text == wrapped.text
     assert [t.text for t in plain.source_tokens] == [t.text for t in wrapped.source_tokens]
     assert [t.span for t in wrapped.source_tokens[:-1]] == [(2, 3), (3, 4), (4, 5)]
+
+
+def test_of_sources_with_many_hypotheses_fewer_are_read_at_once_and_none_notices(monkeypatch):
+    tokeniser = Tokeniser.train(["abcdef"], "characters")
+    size = len(tokeniser)
+    torch.manual_seed(0)
+    model = build(ModelConfig(family="luong", width=8), size, size)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    translator = Translator([Voice(model, tokeniser)], tokeniser, most_tokens=12)
+    texts, held = ["".join(pair) for pair in itertools.product("abcdef", repeat=2)], []
+
+    def counted(models, memories, limits, **options):
+        held.append(len(limits) * options["beam"])
+        return beam_search(models, memories, limits, **options)
+
+    monkeypatch.setattr("saccade.search.translator.beam_search", counted)
+    for options in ({"beam": 20, "nbest": 3}, {"sample": True, "nbest": 20}):
+        together = translator(texts, **options)
+        assert max(held) <= 64 * 5
+        assert sum(held) == 20 * len(texts)
+        for p in together:
+            alone = translator(p.source, **options)
+            assert [a.text for a in (alone, *alone.alternatives)] == [a.text for a in (p, *p.alternatives)]
+            assert alone.score == pytest.approx(p.score, abs=1e-4)
+        held.clear()

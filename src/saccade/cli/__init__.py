@@ -43,6 +43,7 @@ from saccade.cli.options import (
     Width,
     With,
 )
+from saccade.cli.words import say
 from saccade.errors import UsageError
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
@@ -360,21 +361,21 @@ def plainly() -> Iterator[None]:
     """A mistake is one line on stderr and exit code 1, an interruption 130; never a traceback. A warning is a line."""
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: print(message, file=sys.stderr)
+            warnings.showwarning = lambda message, *_, **__: say(str(message))
             yield
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}")
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except BrokenPipeError:  # who reads has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to fail at the end
         raise typer.Exit(1) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror}", file=sys.stderr)
+        say(f"error: {where}{error.strerror}")
         raise typer.Exit(1) from None
     except KeyboardInterrupt as stopped:
         if type(stopped) is KeyboardInterrupt:  # a run that was stopped has said so
-            print("interrupted", file=sys.stderr)
+            say("interrupted")
         raise typer.Exit(130) from None
 
 

@@ -64,8 +64,9 @@ def evaluate_command(
     corpus = _corpus(translator, test, runs)
     if links is not None and corpus.skipped:
         raise ValueError(f"{gold}: has a line for each pair, but {len(corpus.skipped)} lines of the test were left out")
-    judged = None if links is None else judge(translator, corpus.pairs, links)
-    report = evaluate(translator, corpus.pairs, options, look=attention or page is not None)
+    judged = None if links is None else judge(translator, corpus.pairs, links, Meter("pairs", logged=False))
+    meter = Meter("sources", logged=False)
+    report = evaluate(translator, corpus.pairs, options, look=attention or page is not None, watch=meter)
     looked = health(report.predictions) if attention else None
     if attention and looked is None:
         raise ValueError(f"{runs[0]}: has no attention to judge")
@@ -106,7 +107,8 @@ def compare_command(systems: list[str], test: Source, options: Options, output: 
         translator = _loaded(path)
         corpus = _corpus(translator, test, [path])
         say(f"{name}: {counted(len({p.source for p in corpus.pairs}), 'source')}")
-        found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes())
+        meter = Meter("sources", logged=False)
+        found[name] = of_run(name, translator, corpus.pairs, options, Run.open(path).notes(), meter)
     kinds = {s.report.symbols for s in found.values()}
     spelt = not any(len(p.target.split()) > 1 for p in corpus.pairs)  # where no run says it, or each its own
     symbols = kinds.pop() if len(kinds) == 1 else spelt

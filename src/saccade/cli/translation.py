@@ -8,7 +8,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
@@ -82,7 +82,8 @@ def translate_command(
     if translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads pictures: saccade caption {runs[0]} IMAGE")
     pictures = {text for text in texts if _is_picture(text)}  # of arguments alone: a line of a file is text
-    written = _write(translator, _chunks(texts, file), output, options, prefix, force, views, pictures)
+    chunks, total = _chunks(texts, file), _count(texts, file)
+    written = _write(translator, chunks, output, options, prefix, force, views, pictures, total)
     if piped and not written:
         raise UsageError("nothing to translate: give TEXT, or --input FILE, or lines on standard input")
 
@@ -154,20 +155,27 @@ def _write(
     force: str | None,
     views: "Views",
     pictures: Collection[str] = (),
+    total: int | None = None,
 ) -> int:
-    """One output for each source, in order, empty for `pictures` given to a model of text; returns how many."""
+    """One output for each source, in order, empty for `pictures` given to a model of text; returns how many.
+
+    If it is known how many there will be, a meter tells of them.
+    """
     for name, text in (("--prefix", prefix), ("--force", force or "")):
         translator.check_writable(name, text)
     look = views.look or force is not None
     kept: list[Prediction] = []
     number = broken = 0
+    meter = Meter("texts", logged=False)
     with _written(output) as out:
         for chunk in chunks:
             texts = ["" if text in pictures else text for text in chunk]
             if force is not None and texts[0]:
                 found = translator.score_all([(texts[0], force)], views.inside)
             else:
-                found = translator.translate(texts, options, look, prefix, views.inside, others=views.each)
+                watch = unwatched if total is None else _beyond(meter, number, total)
+                found = translator.translate(texts, options, look, prefix, views.inside, views.each, watch)
+            Meter.wipe()
             for i, text in enumerate(chunk):
                 if text in pictures:
                     wrong = f"{printable(text)}: is a picture, but the model reads text"
@@ -190,6 +198,11 @@ def _write(
         what = what if translator.reads_pictures else "texts are pictures; their lines are empty: saccade caption"
         raise ValueError(f"{broken} of {number} {what}")
     return number
+
+
+def _beyond(watch: Watch, before: int, total: int) -> Watch:
+    """Who watches all, where so many were done before."""
+    return lambda done, _: watch(before + done, total)
 
 
 def _check(texts: list[str], file: Path | None, options: Options, force: str | None, views: "Views") -> None:
@@ -301,19 +314,32 @@ def _chunks(texts: list[str], file: Path | None) -> Iterator[list[str]]:
         yield chunk
 
 
+def _count(texts: list[str], file: Path | None) -> int | None:
+    """How many there will be, if that is known: lines are counted for a terminal, and where they can be read twice."""
+    if file is None:
+        return len(texts)
+    if not sys.stderr.isatty() or str(file) == "-" or not file.is_file():
+        return None
+    try:
+        return sum(1 for _ in _raw_lines(file))
+    except ValueError:  # what is wrong with it is told when it is read
+        return None
+
+
 def _raw_lines(file: Path) -> Iterator[bytes]:
     """As they come, unzipped, without the mark that some editors put at the beginning.
 
     A NUL, even in the first line, is a sign like any other: each line has its output.
     """
-    raw = cast(BufferedReader, sys.stdin.buffer) if str(file) == "-" else file.open("rb")
+    given = nullcontext(cast(BufferedReader, sys.stdin.buffer)) if str(file) == "-" else file.open("rb")
     try:
-        stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
-        check_coding(stream, file)
-        if stream.peek(max(map(len, BINARY))).startswith(BINARY):
-            raise ValueError(f"{file}: is a binary file, expected text in UTF-8")
-        for number, line in enumerate(stream):
-            yield line if number else line.removeprefix(b"\xef\xbb\xbf")
+        with given as raw:
+            stream = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            check_coding(stream, file)
+            if stream.peek(max(map(len, BINARY))).startswith(BINARY):
+                raise ValueError(f"{file}: is a binary file, expected text in UTF-8")
+            for number, line in enumerate(stream):
+                yield line if number else line.removeprefix(b"\xef\xbb\xbf")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{file}: broken gzip file ({error})") from None
 

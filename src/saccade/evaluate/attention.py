@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from saccade.data import Pair
+from saccade.data import Pair, Watch, unwatched
 from saccade.metrics import (
     Agreement,
     Gold,
@@ -36,14 +36,16 @@ class Judged(NamedTuple):
     agreement: Agreement
 
 
-def judge(translator: Translator, pairs: Sequence[Pair], gold: Sequence[Gold]) -> list[Judged]:
+def judge(
+    translator: Translator, pairs: Sequence[Pair], gold: Sequence[Gold], watch: Watch = unwatched
+) -> list[Judged]:
     """The links of given pairs, by forced decoding, against gold: by argmax, and by the best way there is.
 
     The layer, the head and the threshold are picked on every other sentence; every figure is that of the rest.
     """
     if len(pairs) != len(gold):
         raise ValueError(f"{len(pairs)} pairs, but gold for {len(gold)}; expected as many")
-    predictions = translator.score_all([(p.source, p.target) for p in pairs])
+    predictions = translator.score_all([(p.source, p.target) for p in pairs], watch=watch)
     if any(p.cross is None for p in predictions):
         raise ValueError("this model has no attention to judge")
     for number, (p, known) in enumerate(zip(predictions, gold, strict=True), 1):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.data import Pair
+from saccade.data import Pair, Watch, unwatched
 from saccade.evaluate.report import Report, evaluate, references_of, report, share
 from saccade.metrics import Parts, bleu_of, bleu_parts, paired, plain, text_parts
 from saccade.search import Options, Translator
@@ -52,8 +52,15 @@ def of_outputs(
     return System(name, report(said, references, symbols, pictures))
 
 
-def of_run(name: str, translator: Translator, pairs: Sequence[Pair], options: Options, curve: Any = ()) -> System:
-    return System(name, evaluate(translator, pairs, options, look=True), translator, list(curve))
+def of_run(
+    name: str,
+    translator: Translator,
+    pairs: Sequence[Pair],
+    options: Options,
+    curve: Any = (),
+    watch: Watch = unwatched,
+) -> System:
+    return System(name, evaluate(translator, pairs, options, look=True, watch=watch), translator, list(curve))
 
 
 def against(systems: Sequence[System]) -> list[Against]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.data import Pair
+from saccade.data import Pair, Watch, unwatched
 from saccade.evaluate.scenes import is_scene, scene_scores
 from saccade.metrics import (
     bleu_of,
@@ -115,12 +115,16 @@ class Report:
 
 
 def evaluate(
-    translator: Translator, pairs: Sequence[Pair], options: Options | None = None, look: bool = False
+    translator: Translator,
+    pairs: Sequence[Pair],
+    options: Options | None = None,
+    look: bool = False,
+    watch: Watch = unwatched,
 ) -> Report:
     """Translates every source once and compares with all of its targets; `look` keeps where each word looked."""
     sources, references = references_of(pairs)
     drawn = translator.reads_pictures and all(map(is_scene, sources))
-    predictions = translator.translate(sources, options or Options(), look=look or drawn)
+    predictions = translator.translate(sources, options or Options(), look=look or drawn, watch=watch)
     found = report(predictions, references, translator.symbols, translator.reads_pictures)
     return replace(found, scores=found.scores | scene_scores(predictions)) if drawn else found
 

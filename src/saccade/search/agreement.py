@@ -6,19 +6,21 @@ elsewhere (Liu et al. 2016, Agreement on target-bidirectional LSTMs for sequence
 has them elsewhere again (Rao et al. 2015).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.model import Memory, Model
+from saccade.model import Counts, Memory, Model
+from saccade.model.counts import log_shares
 from saccade.search.beam import Hypothesis, beam_search
 from saccade.search.force import costs
 
 COUNTED = 0.4  # how much counts have to say: between 0.3 and 0.5 it hardly mattered (docs/experiments.md)
 
 Text = tuple[int, ...]
-Judge = Callable[[list[list[Text]]], list[list[float]]]  # several texts of each sentence → log probabilities
+Judge = tuple[Counts, list[list[int]]]  # what was counted, and the sources in the numbers that it knows
 
 
 @torch.inference_mode()
@@ -34,11 +36,11 @@ def agree(
     length_penalty: float,
     never: Sequence[int] = (),
     free: bool = True,
-    counted: Judge | None = None,
+    judges: Sequence[Judge] = (),
 ) -> list[list[Hypothesis]]:
     """What was found from the start, and what the models find from the end, those that can, ranked by the mean of the
-    two scores, and what is `counted`, over (their length)^length_penalty; as many as were found. The score of each is
-    that of writing it from the start.
+    two scores, and what the `judges` counted, over (their length)^length_penalty; as many as were found. The score of
+    each is that of writing it from the start.
 
     Where the beginning is not `free`, nothing is sought from the end, which cannot know it; but it has its say.
     """
@@ -57,8 +59,8 @@ def agree(
         back = _judged(writers, mirrored, [[turned(text, stop) for text in each] for each in texts], others, start)
         heard = [[other[turned(text, stop)] for text in each] for other, each in zip(back, texts, strict=True)]
         liked = _weighed(liked, heard, 0.5)
-    if counted is not None:
-        liked = _weighed(liked, counted(texts), COUNTED)
+    if judges:
+        liked = _weighed(liked, _counted(judges, texts, stop), COUNTED)
     agreed = []
     for mine, offer, one, each, scores in zip(found, offers, ahead, texts, liked, strict=True):
         ranks = {text: score / len(text) ** length_penalty for text, score in zip(each, scores, strict=True)}
@@ -71,6 +73,18 @@ def _weighed(mine: list[list[float]], theirs: list[list[float]], share: float) -
     """Two opinions of every text as one, theirs with this share."""
     both = (zip(one, other, strict=True) for one, other in zip(mine, theirs, strict=True))
     return [[(1 - share) * a + share * b for a, b in each] for each in both]
+
+
+def _counted(judges: Sequence[Judge], texts: list[list[Text]], stop: int) -> list[list[float]]:
+    """The log share that each of several texts of each source has among them, as all that was counted judges."""
+    whose = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
+    written = [[n for n in text if n != stop] for each in texts for text in each]
+    opinions = [
+        log_shares(counts.judge([(sources[w], text) for w, text in zip(whose, written, strict=True)]), whose)
+        for counts, sources in judges
+    ]
+    mean = np.mean(opinions, 0)
+    return [mean[whose == i].tolist() for i in range(len(texts))]
 
 
 def offered(mine: list[Hypothesis], theirs: list[Hypothesis], stop: int) -> dict[Text, bool]:

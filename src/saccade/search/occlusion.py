@@ -28,7 +28,7 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
     prediction = text if isinstance(text, Prediction) and text.numbers else translator.score(source, _text(text))
     if prediction.weights is None:
         raise ValueError("this model has no attention to interfere with")
-    if translator.readers is not None:
+    if not translator.alike:
         raise ValueError("these runs cut the source into different pieces, so that no place can be hidden from all")
     weights = torch.from_numpy(np.ascontiguousarray(prediction.weights))  # [T, N]
     written, places = weights.shape
@@ -58,7 +58,7 @@ def occlude(translator: Translator, source: str, text: str | Prediction, seed: i
         shown[:, real] = ~hide
         look[steps, steps] = shown
         said = force(translator.models, memories, targets, start=START, look=look.to(device))
-        return [math.exp(float(said.log_probabilities[t, t, ids[t]])) for t in range(written)]
+        return [math.exp(p) for p in said.log_probabilities.diagonal().tolist()]
 
     by_chance = np.mean([probabilities(some) for some in others], 0).tolist()
     found = zip(counts.tolist(), probabilities(most), by_chance, strict=True)

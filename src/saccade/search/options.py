@@ -25,6 +25,11 @@ class Options:
     seed: int = 0
     tree: bool = False  # also tell everything that the beam ever kept
 
+    @property
+    def hypotheses(self) -> int:
+        """Of each source, that are written side by side."""
+        return self.nbest if self.sample else self.beam
+
     def __post_init__(self) -> None:
         for name in ("beam", "nbest", "top_k", "seed"):
             if not isinstance(getattr(self, name), int):

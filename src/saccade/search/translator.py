@@ -1,51 +1,30 @@
 """Runs at work: text in, predictions out, one for one."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from saccade.attention import TransformerBlock
-from saccade.data import (
-    MOST_TOKENS,
-    PAD,
-    START,
-    STOP,
-    UNKNOWN,
-    Encoded,
-    Fitted,
-    Frame,
-    Pictures,
-    Tokeniser,
-    load_source,
-)
-from saccade.data.batches import pad, stack
-from saccade.model import Counts, Memory, Model
-from saccade.model.counts import log_shares
-from saccade.model.images import ImageEncoder
+from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser, Watch, unwatched
+from saccade.model import Memory
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
-from saccade.search.force import force
 from saccade.search.options import LENGTH_PENALTY, Options
-from saccade.search.reading import Reading, chances, padded, spread_onto_first
+from saccade.search.reading import Reading, Voice, chances, encode, read_picture, read_text, together
+from saccade.search.telling import Looked, as_given, look_at, tell, tell_more
 from saccade.search.tree import Grown, Kept, branches
-from saccade.see import Prediction, Token
-from saccade.see.alignment import END
+from saccade.see import Prediction
 
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
-AT_ONCE, TOKENS_AT_ONCE = 64, 8192  # sources in a batch, and tokens of them with padding: long ones go a few at a time
-RUNNERS = 3  # words told of that might have stood in place of one
 
 
 class Translator:
-    """Models that write as one, with the tokenisers that they share.
+    """Voices that write the same symbols, as one.
 
     Call it with a text for a `Prediction`, with a list of texts for a list. Looking (`look=True`) costs a second, quick
     pass over what was written and never changes it.
@@ -53,22 +32,29 @@ class Translator:
 
     def __init__(
         self,
-        models: Sequence[Model],
-        source: Tokeniser | Frame,
+        voices: Sequence[Voice],
         target: Tokeniser,
         most_tokens: int = MOST_TOKENS,
         layer: int = -1,
         symbols: bool = False,
         growth: float = GROWTH,
-        counts: Sequence[Counts | None] = (),
     ) -> None:
-        self.models, self.source, self.target, self.layer = [m.eval() for m in models], source, target, layer
+        self.voices, self.target, self.layer = voices, target, layer
+        self.models = [voice.model.eval() for voice in voices]
         self.symbols = symbols  # whether it writes characters or other symbols, rather than sentences
         self.growth = growth  # tokens of an output for each of its source, at most
         self.most = most_tokens - 1  # STOP is one of them
-        self.counts = counts  # of each model, if its run has any
-        self.readers: Sequence[Tokeniser] | None = None  # one for each model, where they cut the source differently
         self.pictures: Pictures | dict[str, Fitted] | None = None  # that are at hand already, by their sources
+
+    @property
+    def source(self) -> Tokeniser | Frame:
+        """How the first voice reads; what is shown of a source is in its pieces."""
+        return self.voices[0].reader
+
+    @property
+    def alike(self) -> bool:
+        """Whether all voices cut a source into the same pieces."""
+        return all(voice.reader is self.source for voice in self.voices)
 
     @property
     def reads_pictures(self) -> bool:
@@ -76,8 +62,8 @@ class Translator:
 
     @property
     def agrees(self) -> bool:
-        """Whether a beam asks others too: some model also writes from the end, or something was counted."""
-        return any(model.mirrored is not None for model in self.models) or any(self.counts)
+        """Whether a beam asks others too: some voice also writes from the end, or counted something."""
+        return any(v.model.mirrored is not None or v.counts is not None for v in self.voices)
 
     @overload
     def __call__(
@@ -128,8 +114,11 @@ class Translator:
         prefix: str = "",
         inside: bool = False,
         others: bool = False,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
-        """The same for texts alone; the alternatives are looked at only if the `others` are asked for."""
+        """The same for texts alone; the alternatives are looked at only if the `others` are asked for. Whoever wants to
+        `watch` is told how many sources are done, and of how many.
+        """
         self._check_inside(inside)
         sources = [self._read(text) for text in texts]
         self.check_writable("prefix", prefix)
@@ -138,14 +127,14 @@ class Translator:
         kept: dict[int, list[Kept]] = {}
 
         def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
-            grown = Grown(len(rows), options.nbest if options.sample else options.beam) if options.tree else None
+            grown = Grown(len(rows), options.hypotheses) if options.tree else None
             found = self._search(rows, memories, options, begin, grown)
             if grown is not None:
                 kept.update(zip(map(id, rows), grown.trees, strict=True))
             return found
 
         looked = options.nbest if others else int(look or inside)
-        found = self._all(sources, write, looked, options.nbest, inside)
+        found = self._all(sources, write, looked, options.nbest, inside, beam=options.hypotheses, watch=watch)
         if not options.tree:
             return found
         trees = [branches(kept.get(id(source), []), self.target.decode) for source in sources]
@@ -165,7 +154,11 @@ class Translator:
         return found
 
     def score_all(
-        self, pairs: Sequence[tuple[str, str]], inside: bool = False, steer: tuple[int, ...] | None = None
+        self,
+        pairs: Sequence[tuple[str, str]],
+        inside: bool = False,
+        steer: tuple[int, ...] | None = None,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
         """Forced decoding of many pairs: (source, target)."""
         self._check_inside(inside)
@@ -179,8 +172,8 @@ class Translator:
         def write(rows: list[Reading], memories: list[Memory]) -> list[list[Hypothesis]]:
             return [[wanted[id(s)]] for s in rows]
 
-        found = self._all(sources, write, 1, 1, inside, steer)
-        return [_as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
+        found = self._all(sources, write, 1, 1, inside, steer, watch=watch)
+        return [as_given(p, text, t) for p, (_, text), t in zip(found, pairs, targets, strict=True)]
 
     def check_writable(self, name: str, text: str) -> None:
         """Is there anything in a text that no output can hold?"""
@@ -205,7 +198,7 @@ class Translator:
         read = self._read(source)
         if read.wrong:
             raise ValueError(read.wrong)
-        return self._encode([read])
+        return encode(self.voices, [read])
 
     def _all(
         self,
@@ -215,56 +208,39 @@ class Translator:
         nbest: int,
         inside: bool = False,
         steer: tuple[int, ...] | None = None,
+        beam: int = 1,
+        watch: Watch = unwatched,
     ) -> list[Prediction]:
         """Sources of like length together, and their predictions back in order; so many of the best are looked at."""
-        done: list[Prediction | None] = [None if s.ids else Prediction(s.text, "", 0.0, wrong=s.wrong) for s in sources]
-        order = sorted((i for i, d in enumerate(done) if d is None), key=lambda i: len(sources[i].ids))
-        for rows in together(order, [len(sources[i].ids) for i in order]):
+        done = {i: Prediction(s.text, "", 0.0, wrong=s.wrong) for i, s in enumerate(sources) if s.empty}
+        order = sorted((i for i in range(len(sources)) if i not in done), key=lambda i: len(sources[i].ids))
+        watch(0, len(sources))
+        for rows in together(order, [len(sources[i].ids) for i in order], beam):
             chosen = [sources[i] for i in rows]
-            memories = self._encode(chosen, inside)
+            memories = encode(self.voices, chosen, inside)
             found = write(chosen, memories)
             looks = [  # one rank at a time: many alternatives take no more memory than one
-                self._look(chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
+                look_at(self.voices, chosen, memories, [h[min(k, len(h) - 1)] for h in found], inside, steer)
                 for k in range(looked)
             ]
             for b, i in enumerate(rows):
-                ranked = enumerate(found[b][:nbest])
-                best, *others = (self._say(sources[i], h, looks[k][b] if k < looked else None) for k, h in ranked)
-                done[i] = replace(best, alternatives=tuple(others))
-        return [d for d in done if d is not None]
+                told = [
+                    self._told(sources[i], h, looks[k][b] if k < looked else None)
+                    for k, h in enumerate(found[b][:nbest])
+                ]
+                done[i] = replace(told[0], alternatives=tuple(told[1:]))
+            watch(len(done), len(sources))
+        return [done[i] for i in range(len(sources))]
+
+    def _told(self, source: Reading, hypothesis: Hypothesis, seen: Looked | None) -> Prediction:
+        if seen is None:
+            return tell(source, hypothesis, self.target)
+        return tell_more(source, hypothesis, seen, self.voices, self.target, self.layer)
 
     def _read(self, text: str) -> Reading:
         if isinstance(self.source, Frame):
-            if not text:
-                return Reading(text, [], (), (), False)
-            fitted = self.pictures.get(text) if self.pictures is not None else None
-            try:
-                return Reading(text, [0], (), (), False, fitted or self.source.fit(load_source(text, self.source.side)))
-            except ValueError as error:
-                return Reading(text, [], (), (), False, wrong=str(error))
-        if not text.strip():
-            return Reading(text, [], (), (), False)
-        encoded = _stripped(self.source, text)
-        unknown = tuple(text[a:b] for n, (a, b) in zip(encoded.ids, encoded.spans, strict=True) if n == UNKNOWN)
-        tokens = tuple(Token(text[a:b], (a, b)) for a, b in encoded.spans[: self.most])
-        ended = (*tokens, Token(END, (len(text), len(text))))
-        readings = tuple(_stripped(reader, text) for reader in self.readers or ())
-        for other in readings[1:]:
-            unknown += tuple(text[a:b] for n, (a, b) in zip(other.ids, other.spans, strict=True) if n == UNKNOWN)
-        cut = max(len(found.ids) for found in (encoded, *readings)) > self.most
-        return Reading(text, encoded.ids[: self.most], ended, unknown, cut, None, readings)
-
-    @torch.inference_mode()
-    def _encode(self, sources: list[Reading], inside: bool = False) -> list[Memory]:
-        device = next(self.models[0].parameters()).device
-        if isinstance(self.source, Frame):
-            fitted = [s.picture for s in sources if s.picture is not None]
-            pixels, sizes = stack(np.stack([f.seen for f in fitted]), np.array([f.size for f in fitted], np.int32))
-            return [model.encode(pixels.to(device), sizes.to(device), inside) for model in self.models]
-        return [
-            model.encode(*padded([s.numbers(i)[: self.most] for s in sources], device), inside)
-            for i, model in enumerate(self.models)
-        ]
+            return read_picture(text, self.source, self.pictures)
+        return read_text(text, [v.reader for v in self.voices if isinstance(v.reader, Tokeniser)], self.most)
 
     def _search(
         self,
@@ -274,11 +250,10 @@ class Translator:
         begin: list[int],
         grown: Grown | None,
     ) -> list[list[Hypothesis]]:
-        if options.coverage_penalty and self.readers:
+        if options.coverage_penalty and not self.alike:
             raise ValueError("coverage_penalty: these runs cut the source into different pieces; leave it out")
         limits = torch.tensor([max(self.limit(len(s.ids) + 1, len(begin)), len(begin) + 1) for s in sources])
-        beam = options.nbest if options.sample else options.beam
-        sampling = None
+        sampling, beam = None, options.hypotheses
         if options.sample:
             longest = int(limits.max())
             draws = torch.stack([chances(s.text if s.picture else s.ids, options.seed, beam, longest) for s in sources])
@@ -298,171 +273,9 @@ class Translator:
         )
         if not self.agrees or beam == 1 or options.sample or options.coverage_penalty:
             return found
-        judge = partial(self._counted, sources) if any(self.counts) else None
-        return agree(self.models, memories, found, limits, free=not begin, counted=judge, **usual)
-
-    def _counted(self, sources: list[Reading], texts: list[list[tuple[int, ...]]]) -> list[list[float]]:
-        """The log share that each of several texts of each source has among them, as the counts of all runs judge."""
-        whose = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-        written = [[n for n in text if n != STOP] for each in texts for text in each]
-        opinions = []
-        for i, counts in enumerate(self.counts):
-            if counts is not None:
-                pairs = [(sources[w].numbers(i)[: self.most], text) for w, text in zip(whose, written, strict=True)]
-                opinions.append(log_shares(counts.judge(pairs), whose))
-        mean = np.mean(opinions, 0)
-        return [mean[whose == i].tolist() for i in range(len(texts))]
+        known = ((i, v.counts) for i, v in enumerate(self.voices) if v.counts is not None)
+        judges = [(counts, [s.encoded[i].ids for s in sources]) for i, counts in known]
+        return agree(self.models, memories, found, limits, free=not begin, judges=judges, **usual)
 
     def _length_penalty(self, options: Options) -> float:
         return LENGTH_PENALTY[self.reads_pictures] if options.length_penalty is None else options.length_penalty
-
-    def _look(
-        self,
-        sources: list[Reading],
-        memories: list[Memory],
-        best: list[Hypothesis],
-        inside: bool,
-        steer: tuple[int, ...] | None,
-    ) -> list["_Looked | None"]:
-        """Forced decoding of what was written: what each word cost, and weights [L, H, T, N] without the padding."""
-        targets = pad([h.tokens for h in best]).to(memories[0].mask.device)  # [B, T]
-        spread = None
-        if self.readers:
-            others = enumerate(memories[1:], 1)
-            spread = [None, *(spread_onto_first(sources, i, memory.mask.shape[1]) for i, memory in others)]
-        look = None if steer is None else _steered(memories[0].mask, targets, steer)
-        forced = force(self.models, memories, targets, start=START, spread=spread, look=look)
-        costs = forced.log_probabilities.gather(2, targets.unsqueeze(-1)).squeeze(-1)  # [B, T]
-        likely, numbers = forced.log_probabilities.topk(min(RUNNERS + 1, forced.log_probabilities.shape[2]), 2)
-        looks: list[_Looked | None] = []
-        for b, hypothesis in enumerate(best):
-            written, real = len(hypothesis.tokens), memories[0].mask[b]
-            attention: dict[str, Tensor] = {}
-            if forced.weights is not None:
-                attention["cross"] = forced.weights[b, :written].permute(1, 2, 0, 3)[..., real]  # [L, H, T, N]
-            if inside and memories[0].itself is not None:
-                attention["encoder"] = memories[0].itself[b][:, :, real][..., real]  # [L, H, N, N]
-            if inside and forced.itself is not None:
-                attention["decoder"] = forced.itself[b, :written, ..., :written].permute(1, 2, 0, 3)  # [L, H, T, T]
-            rows = zip(hypothesis.tokens, numbers[b].tolist(), likely[b].exp().tolist(), strict=False)
-            beside = tuple(
-                tuple((n, share) for n, share in zip(ids, chances, strict=True) if n != token)[:RUNNERS]
-                for token, ids, chances in rows
-            )
-            gates = () if forced.gates is None else tuple(forced.gates[b, :written].tolist())
-            looks.append(_Looked(costs[b, :written].tolist(), attention, beside, gates))
-        return looks
-
-    def _say(self, source: Reading, hypothesis: Hypothesis, seen: "_Looked | None") -> Prediction:
-        text = self.target.decode(hypothesis.tokens)
-        said = Prediction(
-            source.text,
-            text,
-            hypothesis.score,
-            unknown=source.unknown,
-            cut_source=source.cut,
-            cut_output=hypothesis.cut,
-            picture=None
-            if source.picture is None
-            else source.picture.pixels[: source.picture.size[0], : source.picture.size[1]],
-        )
-        if seen is None:
-            return said
-        glances = {kind: weights.float().cpu().numpy() for kind, weights in seen.attention.items()}
-        return replace(
-            said,
-            source_tokens=source.tokens,
-            target_tokens=tuple(self._pieces(hypothesis.tokens)),
-            numbers=tuple(hypothesis.tokens),
-            log_probabilities=tuple(seen.costs),
-            cross=glances.get("cross"),
-            encoder=glances.get("encoder"),
-            decoder=glances.get("decoder"),
-            layer=self.layer if "cross" in glances and len(glances["cross"]) > 1 else 0,
-            grid=None if source.picture is None else self._grid(source.picture.size),
-            cell=None if source.picture is None else self._cell(),
-            runners_up=tuple(
-                tuple((self._added(hypothesis.tokens[:t], n), share) for n, share in row)
-                for t, row in enumerate(seen.beside)
-            ),
-            gates=seen.gates,
-        )
-
-    def _added(self, before: Sequence[int], number: int) -> str:
-        """What a number would have added to what stood before it, with the blank between them if there is one."""
-        if number == STOP:
-            return END
-        last = list(before[-1:])  # enough to tell whether a word goes on
-        return self.target.decode([*last, number])[len(self.target.decode(last)) :] or "␣"
-
-    def _grid(self, size: tuple[int, int]) -> tuple[int, int]:
-        """Rows and columns of cells that have something of a picture in them."""
-        return -(-size[0] // self._cell()), -(-size[1] // self._cell())
-
-    def _cell(self) -> int:
-        encoder = self.models[0].encoder
-        assert isinstance(encoder, ImageEncoder)
-        return encoder.stride
-
-    def _pieces(self, ids: Sequence[int]) -> list[Token]:
-        """What each number added to the text; one that only changed its last character stands for that one."""
-        pieces, end, text = [], 0, ""
-        for i, number in enumerate(ids):
-            if number == STOP:
-                pieces.append(Token(END, (end, end)))
-                continue
-            text = self.target.decode(ids[: i + 1])
-            start, end = min(end, max(0, len(text) - 1)), len(text)
-            pieces.append(Token(text[start:end], (start, end)))
-        return pieces
-
-
-def _stripped(reader: Tokeniser, text: str) -> Encoded:
-    """A text without the blanks around it, as it was learned; where its tokens stand is told of the whole."""
-    before = len(text) - len(text.lstrip())
-    encoded = reader.encode(text.strip())
-    return Encoded(encoded.ids, [(a + before, b + before) for a, b in encoded.spans])
-
-
-def together(order: Sequence[int], lengths: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Rows from the shortest to the longest in batches, given their lengths; fewer where they are long.
-
-    >>> [len(rows) for rows in together(range(100), [10] * 80 + [1000] * 20)]
-    [64, 8, 8, 8, 8, 4]
-    """
-    start = 0
-    while start < len(order):
-        longest = lengths[min(start + AT_ONCE, len(order)) - 1]
-        count = max(1, min(AT_ONCE, TOKENS_AT_ONCE // max(1, longest)))
-        yield order[start : start + count]
-        start += count
-
-
-class _Looked(NamedTuple):
-    """What forced decoding tells of an output."""
-
-    costs: list[float]  # of each word
-    attention: dict[str, Tensor]  # by kind, as a Prediction has it
-    beside: tuple[tuple[tuple[int, float], ...], ...]  # other words and their probabilities
-    gates: tuple[float, ...]  # how much of what was seen was let in, if there is a gate
-
-
-def _steered(mask: Tensor, targets: Tensor, steer: tuple[int, ...]) -> Tensor:
-    """Where each word may look, [B, T, N]: everywhere, but for one word, which may look at some places alone."""
-    (word, *places), many = steer, mask.sum(1).min().item()
-    if not 0 <= word < targets.shape[1] or not places or not all(0 <= place < many for place in places):
-        told = ", ".join(map(str, steer))
-        raise ValueError(f"steer: ({told}), but there are {targets.shape[1]} words and {many} places")
-    look = mask.unsqueeze(1).repeat(1, targets.shape[1], 1)
-    order = mask.cumsum(1) - 1  # the cells of a small picture are not the frame's first ones
-    look[:, word] = mask & torch.isin(order, torch.tensor(places, device=mask.device))
-    return look
-
-
-def _as_given(found: Prediction, text: str, encoded: Encoded) -> Prediction:
-    """With the words of a target as they were given, also those that the model itself cannot write."""
-    if not found.target_tokens:
-        return found
-    pieces = [Token(text[a:b], (a, b)) for a, b in encoded.spans[: len(found.target_tokens) - 1]]
-    ended = (*pieces, Token(END, (len(text), len(text))))
-    return replace(found, text=text, score=sum(found.log_probabilities), target_tokens=ended)

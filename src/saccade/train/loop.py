@@ -189,7 +189,7 @@ class Learner:
         return text_scores(outputs, [known[text] for text in texts], only=(self.metric,))[self.metric].score
 
     def _translator(self) -> Translator:
-        translator = self.run.translator([self.average])
+        translator = self.run.translator(self.average)
         translator.pictures = self.dev_examples.pictures
         return translator
 

@@ -35,7 +35,7 @@ from saccade.config.train import LENGTHS
 from saccade.data import MOST_TOKENS, Frame, Numbers, Tokeniser
 from saccade.model import Counts, Lexicon, Model, build
 from saccade.model.recurrent_encoder import RecurrentEncoder
-from saccade.search import Translator
+from saccade.search import Translator, Voice
 from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
@@ -161,24 +161,9 @@ class Run:
         """Of a source or an output: what is longer is cut, and said to be; nothing is learned from it."""
         return self.config.model.longest_source or MOST_TOKENS
 
-    def translator(
-        self,
-        models: Sequence[Model],
-        limit: int | None = None,
-        layer: int | None = None,
-        counts: Sequence[Counts | None] | None = None,
-    ) -> Translator:
-        """Models of this run, or of others with its symbols and with their `counts`, at work."""
-        return Translator(
-            models,
-            self.source,
-            self.target,
-            limit or self.most_tokens,
-            self.config.model.glances if layer is None else layer,
-            self.config.target.spelt,
-            self.config.data.growth,
-            [self.counts()] if counts is None else counts,
-        )
+    def translator(self, model: Model) -> Translator:
+        """A model of this run at work."""
+        return _at_work([self], [model])
 
     def count(self, examples: Sequence[Numbers]) -> None:
         """Counts what stands together in these pairs, and notes the words, if the run is to know that and does not
@@ -315,19 +300,24 @@ def load(path: Path | str, *others: Path | str) -> Translator:
             raise ValueError(f"{other.path}: writes other symbols than {first.path}; runs that write as one share them")
     if isinstance(first.source, Frame):
         first.source.eyes()  # who is gone, or has changed, is told now and not of every picture
-    readers = [run.source for run in runs if isinstance(run.source, Tokeniser)]
-    alike = len({reader.fingerprint() for reader in readers}) <= 1
+    return _at_work(runs, [run.model() for run in runs])
+
+
+def _at_work(runs: Sequence[Run], models: Sequence[Model]) -> Translator:
+    """Models of runs that write the same symbols, each with what its run reads and counted."""
+    first, sources = runs[0], [run.source for run in runs]
+    marks = [source.fingerprint() if isinstance(source, Tokeniser) else "" for source in sources]  # one frame for all
+    readers = [sources[marks.index(mark)] for mark in marks]  # who reads alike is one reader
     limits = [limit for run in runs if (limit := run.config.model.longest_source) is not None]
     layers = {run.config.model.glances for run in runs}
-    translator = first.translator(
-        [run.model() for run in runs],
-        min(limits, default=None),
+    return Translator(
+        [Voice(model, reader, run.counts()) for run, model, reader in zip(runs, models, readers, strict=True)],
+        first.target,
+        min(limits, default=MOST_TOKENS),
         layers.pop() if len(layers) == 1 else 0,
-        [run.counts() for run in runs],
+        first.config.target.spelt,
+        max(run.config.data.growth for run in runs),
     )
-    translator.readers = None if alike else readers
-    translator.growth = max(run.config.data.growth for run in runs)
-    return translator
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] | None = None) -> None:
