@@ -398,6 +398,35 @@ def test_data_that_changed_is_noticed_on_resume(folder):
     assert "holds other pairs than when the run began" in ran.stderr
 
 
+def test_outputs_go_to_whatever_stands_there(folder, tmp_path):
+    """To a pipe by name or by number, and through a link; a folder is refused before anything is translated."""
+    told = run("translate", folder / "a", "a b c").stdout
+    pipe, link, kept = tmp_path / "pipe", tmp_path / "link.txt", tmp_path / "kept.txt"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    ran = run("translate", folder / "a", "a b c", "-o", pipe)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert reader.communicate(timeout=60)[0] == told
+    assert pipe.is_fifo()
+    reading, writing = os.pipe()
+    ran = run("translate", folder / "a", "a b c", "-o", f"/dev/fd/{writing}", pass_fds=(writing,))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    os.close(writing)
+    with os.fdopen(reading) as read:
+        assert read.read() == told
+    link.symlink_to(kept)
+    kept.write_text("old")
+    assert run("translate", folder / "a", "a b c", "-o", link).returncode == 0
+    assert link.is_symlink()
+    assert kept.read_text() == told
+    ran = run("translate", tmp_path / "no run", "a b c", "-o", tmp_path)
+    assert (ran.returncode, ran.stderr) == (2, f"error: {tmp_path}: is a folder, expected a file\n")
+    ran = run("translate", folder / "a", "--input", tmp_path / "gone", "-o", kept)
+    assert ran.stderr == f"error: {tmp_path / 'gone'}: No such file or directory\n"
+    assert sorted(tmp_path.iterdir()) == [kept, link, pipe]
+    assert kept.read_text() == told
+
+
 def test_forced_and_odd_texts(folder):
     ran = run("translate", folder / "a", "a b", "--force", "b a")
     score, text = ran.stdout.strip().split("\t")

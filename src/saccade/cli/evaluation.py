@@ -32,10 +32,10 @@ from saccade.evaluate import (
     read_outputs,
     report_page,
 )
+from saccade.files import write_whole
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
 from saccade.see import Prediction
-from saccade.see.files import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+from saccade.errors import UsageError
+
 SOON = 2.0  # seconds: what is done by then needs no meter
 SELDOM = 20.0  # between two lines of one, where they stay
 
@@ -37,5 +39,8 @@ class Meter:
 
 def check_place(path: Path) -> None:
     """Whether a file can be written there, before anything is computed."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, expected a file")
+    there = path if path.exists() and not path.is_file() else path.resolve().parent  # a pipe is written to as it is
+    if not there.exists() or not os.access(there, os.W_OK):
         raise ValueError(f"{path}: cannot be written there")

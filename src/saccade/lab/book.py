@@ -19,12 +19,12 @@ from typing import Any
 import saccade
 from saccade.config import presets
 from saccade.errors import unknown
+from saccade.files import write_whole
 from saccade.lab.bench import Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
-from saccade.see.files import write_whole
 from saccade.see.page import whole
 
 NAMES = (

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from saccade.config import ModelConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered
+from saccade.files import UnwrittenError
 from saccade.metrics import ailments, judged_by, plain, text_scores
 from saccade.search import Options, Translator
-from saccade.train.files import UnwrittenError
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, load_tensors, save_tensors

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from saccade.config import TrainConfig
-from saccade.train.files import written
+from saccade.files import written
 
 VERSION = 1
 DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
