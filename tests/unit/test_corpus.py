@@ -1,6 +1,9 @@
 """What a run learns from: nothing leaks, large corpora read like small ones, and the cache is whole or absent."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +74,20 @@ def test_a_cache_that_fails_leaves_nothing_behind(cache):
     with pytest.raises(OSError, match="disk full"):
         cached(broken(), *tokenisers(), "key")
     assert list(cache.iterdir()) == []
+
+
+def test_what_a_killed_process_left_in_the_cache_is_removed(cache):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    left, recent, alive = (cache / f"{name}.part" for name in (f"a.{done.pid}", f"b.{done.pid}", f"c.{os.getppid()}"))
+    for folder in (left, recent, alive):
+        folder.mkdir(parents=True)
+        (folder / "source").write_text("half")
+        for path in (folder / "source", folder):
+            os.utime(path, (0, 0))
+    os.utime(recent / "source")  # perhaps by a process of another machine
+    cached(PAIRS, *tokenisers(), "key")
+    assert [p for p in (left, recent, alive) if p.exists()] == [recent, alive]
 
 
 def test_a_dev_file_that_repeats_train_is_noticed(file, tmp_path):
