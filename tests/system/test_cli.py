@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import saccade
+from saccade.cli import app
 
 
 def run(*words, **options):
@@ -63,6 +65,36 @@ def test_every_public_name_is_there():
 @pytest.mark.parametrize("name", saccade.__all__)
 def test_every_public_name_has_a_docstring(name):
     assert getattr(saccade, name).__doc__
+
+
+KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("train copy -o x --preset huge", "unknown preset 'huge' (known: auto, base, small, tiny)"),
+        ("train copy -o x --model foo", "unknown model 'foo' (known: bahdanau, luong, seq2seq, transformer)"),
+        ("train copy -o x --score aditive", f"unknown score 'aditive'; did you mean 'additive'? {KNOWN}"),
+        ("train copy -o x --set model.widht=1", "unknown key 'model.widht'; did you mean 'model.width'?"),
+        ("train copy -o x --set image.widht=1", "unknown key 'image.widht'; did you mean 'image.width'?"),
+        ("train copy -o x --set train.clip=0", "settings: train.clip: Input should be greater than 0"),
+        ("train a b c -o x", "expected one file of pairs or two parallel files, found 3"),
+        ("evaluate x copy --part foo", "unknown part 'foo' (known: dev, test, train)"),
+        ("translate x a --show --view foo", "view: 'foo'"),
+        ("demo foo", "unknown demo 'foo' (known: dates, scenes)"),
+        ("lab foo", "unknown claim 'foo'"),
+        ("lab bottleneck --minutes 0.01", "--minutes 0.01: bottleneck needs about"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_a_usage_error(tmp_path, monkeypatch, words, says):
+    monkeypatch.chdir(tmp_path)
+    asked = CliRunner().invoke(app, words.split())
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert asked.stderr.startswith("error: ")
+    assert says in asked.stderr
+    assert len(asked.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_sampling_does_not_search(tmp_path):

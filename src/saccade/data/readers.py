@@ -31,6 +31,7 @@ from saccade.data.records import (
     po,
     tmx,
 )
+from saccade.errors import UsageError
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
 PEEKED = 8192  # bytes of the first line, in which a NUL is looked for
@@ -90,11 +91,11 @@ def stream_pairs(
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
-        raise ValueError(f"expected one file of pairs or two parallel files, found {len(files)}")
+        raise UsageError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
-        raise ValueError("columns and languages: one of them says where source and target stand")
+        raise UsageError("columns and languages: one of them says where source and target stand")
     if len(files) == 2 and columns:
-        raise ValueError("columns: only for one file, not for two parallel ones")
+        raise UsageError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs, names)
     any_pair, first = False, None
     for line, sides in rows:

@@ -131,7 +131,7 @@ class Run:
             for k, v in self.config.train.model_dump().items()
             if k not in LENGTHS or not set(LENGTHS) & set(changes)
         }
-        config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}}, "settings")
+        config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}})
         return replace(self, config=config)
 
     def replan(self, changes: dict[str, Any]) -> "Run":

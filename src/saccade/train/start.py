@@ -30,6 +30,7 @@ from saccade.data import (
     tokenise,
     unwatched,
 )
+from saccade.errors import UsageError
 from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
 from saccade.train.choices import MINUTES, ORDERED, Asked, choose
@@ -71,7 +72,7 @@ def start(
             why = f"cannot be read ({error})" if (output / "config.toml").exists() else "is no run of saccade"
             raise ValueError(f"{output}: {why}, so --force will not remove it") from None
     if init is not None and preset != "auto":
-        raise ValueError("--preset: the run given by --init lends its size")
+        raise UsageError("--preset: the run given by --init lends its size")
     material = load(asked["data"], say, watch)
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
@@ -163,23 +164,23 @@ def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
     for name, section in asked.items():
         if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
-            raise ValueError(f"settings: {name}: expected a section of settings, found {section!r}")
+            raise UsageError(f"settings: {name}: expected a section of settings, found {section!r}")
     family = asked.get("model", {}).get("family")
     picked = automatic(Amount(1, True), asked.get("model", {}), family, preset).family
-    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
+    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}})
     find_device(config.train.device)
 
 
 def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, dict[str, dict[str, Tensor]]]:
     for section in ("model", "source", "target", "shared", "image"):
         if asked.get(section):
-            raise ValueError(f"--init: the run lends its {section}, so nothing of it can be changed")
+            raise UsageError(f"--init: the run lends its {section}, so nothing of it can be changed")
     lent = lender.config.settings()
     train = dict(asked.get("train", {}))
     if not set(LENGTHS) & set(train):
         train["minutes"] = MINUTES
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
-    config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
+    config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}})
     return config, lender.source, lender.target, lender.lends()
 
 
