@@ -12,7 +12,7 @@ from saccade.errors import UsageError, unknown
 class Config(BaseModel):
     """Settings that cannot be misspelt and do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
     @classmethod
     def read(cls, settings: dict[str, Any], file: str | None = None) -> Self:
