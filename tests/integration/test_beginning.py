@@ -1,6 +1,7 @@
 """How a run begins: what it is lent, what is left out, and on what it is judged on the way."""
 
 import itertools
+import sys
 
 import pytest
 
@@ -29,6 +30,18 @@ def test_a_lender_is_taught_nothing_that_it_cannot_write(tmp_path):
             with pytest.raises(ValueError, match="targets have symbols that it cannot write, such as 'é'; train a new"):
                 start(tmp_path / name, asked, init=run.path, say=said.append)
             assert not (tmp_path / name).exists()
+
+
+def test_what_is_not_there_is_told_before_anything_is_read(tmp_path, monkeypatch):
+    asked = {"data": {"train": [str(tmp_path / "gone.tsv")]}}
+    with pytest.raises(ValueError, match="nosuch: no such run"):
+        start(tmp_path / "a", asked, init=tmp_path / "nosuch", say=lambda _: None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match=r"train\.tensorboard: needs the package tensorboard"):
+        start(tmp_path / "a", {**asked, "train": {"tensorboard": True}}, say=lambda _: None)
+    with pytest.raises(ValueError, match=r"gone\.tsv: no such file"):
+        start(tmp_path / "a", asked, say=lambda _: None)
+    assert not (tmp_path / "a").exists()
 
 
 def test_scores_on_the_way_are_of_sources_from_all_over_the_dev_set(tmp_path, monkeypatch):

@@ -37,7 +37,7 @@ from saccade.train.choices import MINUTES, ORDERED, Asked, choose
 from saccade.train.memory import check_room
 from saccade.train.pictures import check_eyes, check_grid, check_mirror
 from saccade.train.run import Run, source_size
-from saccade.train.step import find_device
+from saccade.train.step import find_board, find_device
 
 STRANGE = 0.1  # share of targets with symbols that a lender cannot write: more is another task
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
@@ -73,11 +73,12 @@ def start(
             raise ValueError(f"{output}: {why}, so --force will not remove it") from None
     if init is not None and preset != "auto":
         raise UsageError("--preset: the run given by --init lends its size")
+    lends = None if init is None else _lent(asked, Run.open(init))
     material = load(asked["data"], say, watch)
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
-    if init is not None:
-        config, source, target, lent = _lent(asked, Run.open(init))
+    if init is not None and lends is not None:
+        config, source, target, lent = lends
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
         _check_known(init, target, texts["target"], say)
     else:
@@ -162,13 +163,24 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
 
 def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
-    for name, section in asked.items():
-        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
-            raise UsageError(f"settings: {name}: expected a section of settings, found {section!r}")
+    check_sections(asked)
     family = asked.get("model", {}).get("family")
     picked = automatic(Amount(1, True), asked.get("model", {}), family, preset).family
     config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}})
     find_device(config.train.device)
+    if config.train.tensorboard:
+        find_board()
+
+
+def check_sections(asked: Asked, where: str = "settings") -> None:
+    """Whether what is merged and looked into has the form for it."""
+    for name, section in asked.items():
+        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
+            raise UsageError(f"{where}: {name}: expected a section of settings, found {section!r}")
+    for part in ("train", "dev"):
+        files = asked.get("data", {}).get(part, [])
+        if not (isinstance(files, str) or (isinstance(files, list) and all(isinstance(f, str) for f in files))):
+            raise UsageError(f"{where}: data.{part}: expected a file or a list of files, found {files!r}")
 
 
 def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, dict[str, dict[str, Tensor]]]:
@@ -254,10 +266,19 @@ def merge(asked: Asked, more: Asked) -> Asked:
     """Settings of both, those of `more` where they differ."""
     merged: Asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
     for name, part in more.items():
-        merged[name] = {**merged.get(name, {}), **part} if isinstance(part, dict) else part
+        both = isinstance(part, dict) and isinstance(merged.get(name, {}), dict)
+        merged[name] = {**merged.get(name, {}), **part} if both else part
     return merged
 
 
-def place(paths: Sequence[str]) -> list[str]:
+def placed(asked: Asked) -> Asked:
+    """Settings whose files are found from wherever the run is resumed."""
+    check_sections(asked)
+    data = asked.get("data", {})
+    found = {part: place(data[part]) for part in ("train", "dev") if data.get(part)}
+    return merge(asked, {"data": found}) if found else asked
+
+
+def place(paths: str | Sequence[str]) -> list[str]:
     """Paths that still lead to their files when the run is resumed from elsewhere; a task is its name."""
-    return [p if p in TASKS else str(Path(p).resolve()) for p in paths]
+    return [p if p in TASKS else str(Path(p).resolve()) for p in ([paths] if isinstance(paths, str) else paths)]
