@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.data import Pair, read_pairs, split
+from saccade.data.pairs import Corpus, Skipped
 
 PAIRS = [Pair("하나", "one"), Pair("둘", "two, too"), Pair('"셋"', "three")]
 TMX = """<?xml version="1.0"?><tmx version="1.4"><body>{}</body></tmx>""".format(
@@ -45,6 +46,14 @@ def test_every_format_by_its_content(tmp_path, kind, zipped):
     corpus = read_pairs(file)
     assert corpus.pairs == PAIRS
     assert corpus.skipped == []
+
+
+def test_ever_other_reasons_are_summed_up():
+    wide = [Skipped("x.tsv", n, f"expected 2 columns, found {3 + n % 3000}") for n in range(1, 6001)]
+    *told, rest = Corpus(skipped=[*wide, *[Skipped("x.tsv", n, "empty target") for n in range(7, 9)]] * 2).report()
+    assert len(told) == 10
+    assert told[0] == "skipped 4 lines: expected 2 columns, found 4 (x.tsv:1, x.tsv:3001, x.tsv:1, …)"
+    assert rest == "skipped 11,964 more, for 2,991 other reasons"
 
 
 def test_two_parallel_files(tmp_path):
