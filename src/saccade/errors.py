@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+TOO_LARGE = ("allocate memory", "enough memory", "out of memory", "overflow")  # what torch says of what it cannot make
+
 
 class UsageError(ValueError):
     """What was asked for cannot be, whatever the files hold."""
@@ -18,3 +20,9 @@ def unknown(what: str, name: object, known: Iterable[str]) -> UsageError:
     nearest = get_close_matches(str(name), names, n=1)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else ""
     return UsageError(f"unknown {what} {name!r}{hint} (known: {', '.join(names)})")
+
+
+def too_large(error: Exception) -> bool:
+    """Whether there was not enough memory for it: torch has no finer errors for that."""
+    told = isinstance(error, RuntimeError | TypeError) and any(words in str(error).lower() for words in TOO_LARGE)
+    return told or isinstance(error, MemoryError)

@@ -43,7 +43,7 @@ from saccade.cli.options import (
     Width,
     With,
 )
-from saccade.errors import UsageError
+from saccade.errors import UsageError, too_large
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
 # Threads that wait for each other give way soon: nearly as quick on a quiet machine, many times quicker on one that has
@@ -371,6 +371,11 @@ def plainly() -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         print(f"error: {where}{error.strerror}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except (MemoryError, RuntimeError) as error:
+        if not too_large(error):
+            raise
+        print("error: not enough memory: shorter texts, a smaller --beam or a smaller model need less", file=sys.stderr)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as stopped:
         if type(stopped) is KeyboardInterrupt:  # a run that was stopped has said so
