@@ -93,6 +93,8 @@ KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
         (f"train copy -o x --set source.size={10**25}", "source.size: Input should be less than or equal to"),
         ("train a b c -o x", "expected one file of pairs or two parallel files, found 3"),
         ("evaluate x copy --part foo", "unknown part 'foo' (known: dev, test, train)"),
+        ("evaluate x ../pairs.tsv --part dev", "--part dev: ../pairs.tsv has no parts, unlike a built-in task"),
+        ("compare x ../pairs.tsv --part dev -o y.html", "--part dev: ../pairs.tsv has no parts"),
         ("translate x a --show --view foo", "view: 'foo'"),
         ("demo foo", "unknown demo 'foo' (known: dates, scenes)"),
         ("lab foo", "unknown claim 'foo'"),
@@ -100,13 +102,15 @@ KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
     ],
 )
 def test_what_is_asked_for_wrongly_is_a_usage_error(tmp_path, monkeypatch, words, says):
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     asked = CliRunner().invoke(app, words.split())
     assert (asked.exit_code, asked.stdout) == (2, "")
     assert asked.stderr.startswith("error: ")
     assert says in asked.stderr
     assert len(asked.stderr.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
+    assert list(Path().iterdir()) == []
 
 
 @pytest.mark.parametrize(
