@@ -2,9 +2,12 @@
 
 import itertools
 import sys
+from functools import partial
 
 import pytest
 
+import saccade
+from saccade.data import gather
 from saccade.search import Translator
 from saccade.train import start, train
 from saccade.train.loop import Learner
@@ -85,6 +88,16 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
         start(tmp_path / "c", {**asked, **spelt, "data": {"train": [str(tmp_path / "long.tsv")]}}, say=said.append)
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "c").exists()
+
+
+def test_what_a_cache_leaves_out_is_said_in_python_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SACCADE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("saccade.data.corpus.SAMPLE", 50)
+    monkeypatch.setitem(start.__globals__, "gather", partial(gather, large=0))
+    words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
+    (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words) + f"{'abc' * 400}\tABC\n")
+    saccade.train(tmp_path / "train.tsv", tmp_path / "a", settings={"model": {"width": 16}, "train": {"steps": 1}})
+    assert "skipped 1 pair: more than 1,024 symbols" in capsys.readouterr().err
 
 
 def test_a_long_pair_is_left_out_also_where_positions_have_an_end(tmp_path):

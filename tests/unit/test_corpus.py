@@ -66,6 +66,27 @@ def test_a_corpus_too_large_for_memory_reads_like_a_small_one(file, cache, monke
     assert len(list(cache.iterdir())) == 2  # another content, another cache
 
 
+def test_what_was_left_out_of_a_cache_is_said_whenever_it_is_read(file, cache, tmp_path, monkeypatch):
+    monkeypatch.setattr("saccade.data.corpus.SAMPLE", 50)
+    file.write_text(file.read_text() + f"{'long' * 300}\ttarget\n")
+    (tmp_path / "dev.tsv").write_text(f"word 1\ttarget 1\n{'dev' * 400}\ttarget\n")
+    dev, both = Source([str(tmp_path / "dev.tsv")]), tokenisers()
+    for path in (file, file, tmp_path / "moved.tsv"):
+        if path != file:
+            file.rename(path)
+        material = gather(Source([str(path)]), dev, large=0)
+        material.untold()
+        assert len(material.examples(*both)) == len(material.examples(*both)) == 400
+        (said,) = material.untold()
+        assert said.startswith(f"skipped 2 pairs: more than 1,024 symbols ({tmp_path / 'dev.tsv'} devdev")
+        assert f", {path} longlong" in said
+    assert len(list(cache.iterdir())) == 1
+    material.source.strict = True
+    material.skipped.skipped.clear()
+    with pytest.raises(ValueError, match=r"moved.tsv: more than 1,024 symbols: longlong.*leave out --strict"):
+        material.examples(*both)
+
+
 def test_a_cache_that_fails_leaves_nothing_behind(cache):
     def broken():
         yield from PAIRS[:3]

@@ -2,7 +2,7 @@
 
 import hashlib
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,6 +43,14 @@ class Corpus:
 
     pairs: list[Pair] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+
+    def sift(self, stream: Iterable[Pair | Skipped]) -> Iterator[Pair]:
+        """The pairs as they come; what was left out is noted."""
+        for found in stream:
+            if isinstance(found, Pair):
+                yield found
+            else:
+                self.skipped.append(found)
 
     def report(self, examples: int = 3, most: int = 10) -> list[str]:
         """What was skipped, by reason, with the first places of each: the rest, if there are many, in one line."""
