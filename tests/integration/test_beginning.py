@@ -72,6 +72,7 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
     asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16}, "train": {"steps": 2}}
     said: list[str] = []
     run, material = start(tmp_path / "a", asked, say=said.append)
+    assert said.count(f"{tmp_path / 'train.tsv'}: read as TSV, 2 columns") == 1
     (named,) = (line for line in said if "more than 1,024 symbols" in line)
     assert named.startswith("skipped 1 pair: ")
     assert "train.tsv abcabc" in named

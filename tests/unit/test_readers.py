@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data import Pair, read_pairs, split
+from saccade.data import Pair, Source, read_pairs, split
 from saccade.data.pairs import Corpus, Skipped
 
 PAIRS = [Pair("하나", "one"), Pair("둘", "two, too"), Pair('"셋"', "three")]
@@ -46,6 +46,23 @@ def test_every_format_by_its_content(tmp_path, kind, zipped):
     corpus = read_pairs(file)
     assert corpus.pairs == PAIRS
     assert corpus.skipped == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('Well, yes.\nNo, no.\nOh, "so, so", then.\n', "CSV, 2 columns"),
+        ("a;1,5\nb;2,5\n", "CSV, 2 columns between semicolons"),
+        ("a\tb\tc\nd\te\tf\ng\th\n", "TSV, 3 columns"),
+        ('{"source": "a", "target": "b"}\n', "JSON Lines"),
+        ("a ||| b\n", "pairs with |||"),
+        ('msgid "a"\nmsgstr "b"\n', "PO"),
+    ],
+)
+def test_what_a_file_was_taken_for_is_told(tmp_path, text, told):
+    (tmp_path / "x").write_text(text)
+    assert Source([str(tmp_path / "x")]).recognised() == [f"{tmp_path / 'x'}: read as {told}"]
+    assert Source([str(tmp_path / "x")] * 2).recognised() == Source(["copy"]).recognised() == []
 
 
 def test_ever_other_reasons_are_summed_up():

@@ -143,7 +143,11 @@ def check_page(path: Path | None) -> None:
 
 
 def _as_called(test: Source, runs: list[Path]) -> Source:
-    """The test with what the data of a run called its sides: in what order a file has them says nothing."""
+    """The test with what the data of a run called its sides: in what order a file has them says nothing; what it was
+    taken for is said.
+    """
+    for line in test.recognised():
+        say(line)
     sections = [Run.open(path).config.data for path in runs]
     return replace(test, names=next((names for s in sections if (names := s.names or s.langs)), None))
 

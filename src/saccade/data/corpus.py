@@ -12,7 +12,7 @@ from saccade.data.captions import Album
 from saccade.data.examples import MOST_TOKENS, Examples, cached, fits, tokenise
 from saccade.data.pairs import MOST_SHOWN, Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
-from saccade.data.readers import side_names, stream_pairs
+from saccade.data.readers import recognised, side_names, stream_pairs
 from saccade.data.records import Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
@@ -71,6 +71,11 @@ class Source:
         return stream_pairs(
             *self._files(), columns=self.columns, langs=self.langs, names=self.names, strict=self.strict
         )
+
+    def recognised(self) -> list[str]:
+        """What its file was taken for: who gives prose with commas may not have meant a table."""
+        alone = len(self.paths) == 1 and self.task is None and self.album is None and Path(self.paths[0]).is_file()
+        return [f"{self.paths[0]}: read as {recognised(self.paths[0])}"] if alone else []
 
     def side_names(self) -> Languages | None:
         """What it calls its sides, if it is one file of texts that does."""

@@ -148,8 +148,11 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
         read = {name: data[name] for name in ("columns", "langs", "strict", "names") if data.get(name)}
         return Source(data[part], part, **read)
 
-    material = gather(source("train"), source("dev") if data.get("dev") else None)
+    train, dev = source("train"), source("dev") if data.get("dev") else None
+    material = gather(train, dev)
     material.watch = watch
+    for line in (*train.recognised(), *(dev.recognised() if dev else [])):
+        say(line)
     if data.get("content") not in (None, material.content):
         raise ValueError(f"{data['train'][0]}: holds other pairs than when the run began; start a new run, or --init")
     for line in material.untold():
