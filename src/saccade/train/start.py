@@ -182,7 +182,7 @@ def check_sections(asked: Asked, where: str = "settings") -> None:
             raise UsageError(f"{where}: {name}: expected a section of settings, found {section!r}")
     for part in ("train", "dev"):
         files = asked.get("data", {}).get(part, [])
-        if not (isinstance(files, str) or (isinstance(files, list) and all(isinstance(f, str) for f in files))):
+        if not (isinstance(files, str) or (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files))):
             raise UsageError(f"{where}: data.{part}: expected a file or a list of files, found {files!r}")
 
 
