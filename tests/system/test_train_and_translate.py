@@ -303,7 +303,7 @@ def test_a_run_lends_its_weights_and_goes_on_under_a_new_plan(folder):
     assert "starting from" in ran.stderr
     assert (folder / "tuned" / "source.json").read_bytes() == (folder / "a" / "source.json").read_bytes()
     ran = run("train", more, "-o", folder / "x", "--init", folder / "a", "--set", "model.width=8")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "the run lends its model" in ran.stderr
     ran = run("train", "--resume", folder / "tuned", "--set", "train.steps=6")
     assert ran.returncode == 0, ran.stderr
