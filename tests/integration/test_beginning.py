@@ -1,9 +1,13 @@
 """How a run begins: what it is lent, what is left out, and on what it is judged on the way."""
 
 import itertools
+import sys
+from functools import partial
 
 import pytest
 
+import saccade
+from saccade.data import gather
 from saccade.search import Translator
 from saccade.train import start, train
 from saccade.train.loop import Learner
@@ -31,6 +35,18 @@ def test_a_lender_is_taught_nothing_that_it_cannot_write(tmp_path):
             assert not (tmp_path / name).exists()
 
 
+def test_what_is_not_there_is_told_before_anything_is_read(tmp_path, monkeypatch):
+    asked = {"data": {"train": [str(tmp_path / "gone.tsv")]}}
+    with pytest.raises(ValueError, match="nosuch: no such run"):
+        start(tmp_path / "a", asked, init=tmp_path / "nosuch", say=lambda _: None)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match=r"train\.tensorboard: needs the package tensorboard"):
+        start(tmp_path / "a", {**asked, "train": {"tensorboard": True}}, say=lambda _: None)
+    with pytest.raises(ValueError, match=r"gone\.tsv: no such file"):
+        start(tmp_path / "a", asked, say=lambda _: None)
+    assert not (tmp_path / "a").exists()
+
+
 def test_scores_on_the_way_are_of_sources_from_all_over_the_dev_set(tmp_path, monkeypatch):
     words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
     (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words))
@@ -56,6 +72,7 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
     asked = {"data": {"train": [str(tmp_path / "train.tsv")]}, "model": {"width": 16}, "train": {"steps": 2}}
     said: list[str] = []
     run, material = start(tmp_path / "a", asked, say=said.append)
+    assert said.count(f"{tmp_path / 'train.tsv'}: read as TSV, 2 columns") == 1
     (named,) = (line for line in said if "more than 1,024 symbols" in line)
     assert named.startswith("skipped 1 pair: ")
     assert "train.tsv abcabc" in named
@@ -72,6 +89,16 @@ def test_a_pair_that_no_model_will_read_is_left_out_and_named(tmp_path):
         start(tmp_path / "c", {**asked, **spelt, "data": {"train": [str(tmp_path / "long.tsv")]}}, say=said.append)
     assert not (tmp_path / "b").exists()
     assert not (tmp_path / "c").exists()
+
+
+def test_what_a_cache_leaves_out_is_said_in_python_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("SACCADE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("saccade.data.corpus.SAMPLE", 50)
+    monkeypatch.setitem(start.__globals__, "gather", partial(gather, large=0))
+    words = ["".join(w) for w in itertools.permutations("abcdef", 3)]
+    (tmp_path / "train.tsv").write_text("".join(f"{w}\t{w.upper()}\n" for w in words) + f"{'abc' * 400}\tABC\n")
+    saccade.train(tmp_path / "train.tsv", tmp_path / "a", settings={"model": {"width": 16}, "train": {"steps": 1}})
+    assert "skipped 1 pair: more than 1,024 symbols" in capsys.readouterr().err
 
 
 def test_a_long_pair_is_left_out_also_where_positions_have_an_end(tmp_path):

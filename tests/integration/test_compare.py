@@ -52,6 +52,7 @@ def folder(tmp_path_factory):
 def test_runs_and_outputs_of_others_side_by_side(folder):
     ran = run("compare", "perfect.txt", "short", "long", "test.tsv", "-o", "out.html", "--json", cwd=folder)
     assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.count("test.tsv: read as TSV, 2 columns\n") == 1
     found = json.loads(ran.stdout)
     exact = {s["name"]: s["exact"] for s in found["systems"]}
     assert exact["perfect.txt"] == 100 > exact["long"] > exact["short"]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -226,6 +227,22 @@ def test_bad_folders(tmp_path, straight):
     (straight / "plan.json").write_text('{"steps": 3, "evaluate_every": 1, "version": 99}')
     with pytest.raises(ValueError, match="version 99, newer than this saccade knows"):
         Plan.load(straight / "plan.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("5", "expected settings by name, found 5"),
+        ('{"steps": 3, "evaluate_every": 0}', "evaluate_every: 0, expected a whole number from 1"),
+        ('{"steps": -3, "evaluate_every": 1}', "steps: -3, expected a whole number from 1"),
+        ('{"steps": 3, "evaluate_every": null}', "evaluate_every: None, expected"),
+        ('{"steps": 3, "evaluate_every": 1, "turns": [[1, 2, 0]]}', "turns: expected three whole numbers"),
+    ],
+)
+def test_what_is_no_plan(tmp_path, text, says):
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"plan.json: not a plan \({re.escape(says)}"):
+        Plan.load(tmp_path / "plan.json")
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):

@@ -2,10 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import saccade
+from saccade.cli import app
+from saccade.cli.training import collect
 
 
 def run(*words, **options):
@@ -63,6 +67,74 @@ def test_every_public_name_is_there():
 @pytest.mark.parametrize("name", saccade.__all__)
 def test_every_public_name_has_a_docstring(name):
     assert getattr(saccade, name).__doc__
+
+
+KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("train copy -o x --preset huge", "unknown preset 'huge' (known: auto, base, small, tiny)"),
+        ("train copy -o x --model foo", "unknown model 'foo' (known: bahdanau, luong, seq2seq, transformer)"),
+        ("train copy -o x --score aditive", f"unknown score 'aditive'; did you mean 'additive'? {KNOWN}"),
+        ("train copy -o x --set model.widht=1", "unknown key 'model.widht'; did you mean 'model.width'?"),
+        ("train copy -o x --set image.widht=1", "unknown key 'image.widht'; did you mean 'image.width'?"),
+        ("train copy -o x --set train.clip=0", "settings: train.clip: Input should be greater than 0"),
+        ("train -o x --set data.train=5", "data.train: expected a file or a list of files, found 5"),
+        (
+            "train copy -o x --set shared=true --set shared.x=1",
+            "--set shared.x=1: shared is True, which has no settings",
+        ),
+        ("train copy -o x --set train.epochs=inf", "train.epochs: Input should be a finite number"),
+        ("train copy -o x --set train.epochs=1e300", "train.epochs: Input should be less than or equal to 1000000"),
+        (f"train copy -o x --set train.seed={10**25}", "train.seed: Input should be less than 9223372036854775808"),
+        (f"train copy -o x --set model.layers={10**25}", "model.layers: Input should be less than or equal to 1000"),
+        (f"train copy -o x --set source.size={10**25}", "source.size: Input should be less than or equal to"),
+        ("train a b c -o x", "expected one file of pairs or two parallel files, found 3"),
+        ("evaluate x copy --part foo", "unknown part 'foo' (known: dev, test, train)"),
+        ("evaluate x ../pairs.tsv --part dev", "--part dev: ../pairs.tsv has no parts, unlike a built-in task"),
+        ("compare x ../pairs.tsv --part dev -o y.html", "--part dev: ../pairs.tsv has no parts"),
+        ("translate x a --show --view foo", "view: 'foo'"),
+        ("demo foo", "unknown demo 'foo' (known: dates, scenes)"),
+        ("lab foo", "unknown claim 'foo'"),
+        ("lab bottleneck --minutes 0.01", "--minutes 0.01: bottleneck needs about"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_a_usage_error(tmp_path, monkeypatch, words, says):
+    (tmp_path / "pairs.tsv").write_text("a\tb\n")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    asked = CliRunner().invoke(app, words.split())
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert asked.stderr.startswith("error: ")
+    assert says in asked.stderr
+    assert len(asked.stderr.splitlines()) == 1
+    assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("train = 5", "train: expected a section of settings, found 5"),
+        ('data = "x"', "data: expected a section of settings, found 'x'"),
+        ("[data]\ntrain = 5", "data.train: expected a file or a list of files, found 5"),
+        ("[data]\ntrain = [1]", "data.train: expected a file or a list of files, found [1]"),
+    ],
+)
+def test_a_config_file_of_another_form_is_a_usage_error(tmp_path, text, says):
+    (tmp_path / "own.toml").write_text(text)
+    words = ["train", "copy", "-o", str(tmp_path / "x"), "--config", str(tmp_path / "own.toml"), "--minutes", "1"]
+    asked = CliRunner().invoke(app, words)
+    assert (asked.exit_code, asked.stderr) == (2, f"error: {tmp_path / 'own.toml'}: {says}\n")
+
+
+def test_one_file_of_pairs_is_a_list_of_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text("shared = true\n")
+    asked = collect([], [], {}, None, ["data.train=pairs.tsv", "data.dev=copy"])
+    assert asked == {"data": {"train": [str(tmp_path / "pairs.tsv")], "dev": ["copy"]}}
+    assert collect([], [], {}, Path("own.toml"), ["shared.x=1"])["shared"] == {"x": 1}  # what is wrong is told with all
 
 
 def test_sampling_does_not_search(tmp_path):

@@ -115,14 +115,15 @@ def test_a_finished_run_has_nothing_to_resume(folder):
 
 
 @pytest.mark.parametrize(
-    ("change", "says"), [("train.steps=50", "pairs.tsv: no such file"), ("train.steps=-1", "settings: train.steps: ")]
+    ("change", "says", "code"),
+    [("train.steps=50", "pairs.tsv: no such file", 1), ("train.steps=-1", "settings: train.steps: ", 2)],
 )
-def test_a_change_on_resume_that_fails_leaves_the_run_as_it_was(folder, change, says):
+def test_a_change_on_resume_that_fails_leaves_the_run_as_it_was(folder, change, says, code):
     kept = {p: p.read_bytes() for p in (folder / "a").rglob("*") if p.is_file()}
     moved = (folder / "pairs.tsv").rename(folder / "elsewhere.tsv")
     ran = run("train", "--resume", folder / "a", "--set", change)
     moved.rename(folder / "pairs.tsv")
-    assert ran.returncode == 1
+    assert ran.returncode == code
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr
     assert {p: p.read_bytes() for p in (folder / "a").rglob("*") if p.is_file()} == kept
@@ -196,7 +197,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
 )
 def test_a_mistake_gets_one_line(folder, words, says):
     ran = run(*(word.format(folder) for word in words))
-    usage = ("-o RUN", "nothing to", "--", "expected SECTION")
+    usage = ("-o RUN", "nothing to", "--", "expected SECTION", "unknown", "one of them decides", "norm: only for")
     assert ran.returncode == (2 if says.startswith(usage) else 1)
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr
@@ -302,7 +303,7 @@ def test_a_run_lends_its_weights_and_goes_on_under_a_new_plan(folder):
     assert "starting from" in ran.stderr
     assert (folder / "tuned" / "source.json").read_bytes() == (folder / "a" / "source.json").read_bytes()
     ran = run("train", more, "-o", folder / "x", "--init", folder / "a", "--set", "model.width=8")
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "the run lends its model" in ran.stderr
     ran = run("train", "--resume", folder / "tuned", "--set", "train.steps=6")
     assert ran.returncode == 0, ran.stderr
@@ -396,6 +397,35 @@ def test_data_that_changed_is_noticed_on_resume(folder):
     ran = run("train", "--resume", folder / "changed", "--set", "train.steps=3")
     assert ran.returncode == 1
     assert "holds other pairs than when the run began" in ran.stderr
+
+
+def test_outputs_go_to_whatever_stands_there(folder, tmp_path):
+    """To a pipe by name or by number, and through a link; a folder is refused before anything is translated."""
+    told = run("translate", folder / "a", "a b c").stdout
+    pipe, link, kept = tmp_path / "pipe", tmp_path / "link.txt", tmp_path / "kept.txt"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    ran = run("translate", folder / "a", "a b c", "-o", pipe)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert reader.communicate(timeout=60)[0] == told
+    assert pipe.is_fifo()
+    reading, writing = os.pipe()
+    ran = run("translate", folder / "a", "a b c", "-o", f"/dev/fd/{writing}", pass_fds=(writing,))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    os.close(writing)
+    with os.fdopen(reading) as read:
+        assert read.read() == told
+    link.symlink_to(kept)
+    kept.write_text("old")
+    assert run("translate", folder / "a", "a b c", "-o", link).returncode == 0
+    assert link.is_symlink()
+    assert kept.read_text() == told
+    ran = run("translate", tmp_path / "no run", "a b c", "-o", tmp_path)
+    assert (ran.returncode, ran.stderr) == (2, f"error: {tmp_path}: is a folder, expected a file\n")
+    ran = run("translate", folder / "a", "--input", tmp_path / "gone", "-o", kept)
+    assert ran.stderr == f"error: {tmp_path / 'gone'}: No such file or directory\n"
+    assert sorted(tmp_path.iterdir()) == [kept, link, pipe]
+    assert kept.read_text() == told
 
 
 def test_forced_and_odd_texts(folder):

@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
 import saccade
 from saccade import Attention, Residual, TransformerBlock, attend
+from saccade.cli import plainly
 from saccade.config import ModelConfig
 from saccade.model import build
 
@@ -159,6 +161,16 @@ def test_a_model_that_does_not_fit_into_memory(monkeypatch, ask):
     monkeypatch.setitem(build.__globals__, "RecurrentEncoder", lambda *_: torch.zeros(2) @ torch.zeros(3))
     with pytest.raises(RuntimeError, match="inconsistent tensor size"):  # another mistake stays what it is
         build(config, 9, 9)
+
+
+@pytest.mark.parametrize("name", ["more than there is", "outside torch"])
+def test_a_command_that_does_not_fit_into_memory(capsys, name):
+    with pytest.raises(typer.Exit) as left, plainly():
+        TOO_LARGE[name]()
+    assert left.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("error: not enough memory: ")
+    with pytest.raises(RuntimeError, match="inconsistent tensor size"), plainly():  # another mistake stays what it is
+        torch.zeros(2) @ torch.zeros(3)
 
 
 def test_unknown_names_of_the_package():

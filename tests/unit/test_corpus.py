@@ -1,7 +1,10 @@
 """What a run learns from: nothing leaks, large corpora read like small ones, and the cache is whole or absent."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +68,27 @@ def test_a_corpus_too_large_for_memory_reads_like_a_small_one(file, cache, monke
     assert len(list(cache.iterdir())) == 2  # another content, another cache
 
 
+def test_what_was_left_out_of_a_cache_is_said_whenever_it_is_read(file, cache, tmp_path, monkeypatch):
+    monkeypatch.setattr("saccade.data.corpus.SAMPLE", 50)
+    file.write_text(file.read_text() + f"{'long' * 300}\ttarget\n")
+    (tmp_path / "dev.tsv").write_text(f"word 1\ttarget 1\n{'dev' * 400}\ttarget\n")
+    dev, both = Source([str(tmp_path / "dev.tsv")]), tokenisers()
+    for path in (file, file, tmp_path / "moved.tsv"):
+        if path != file:
+            file.rename(path)
+        material = gather(Source([str(path)]), dev, large=0)
+        material.untold()
+        assert len(material.examples(*both)) == len(material.examples(*both)) == 400
+        (said,) = material.untold()
+        assert said.startswith(f"skipped 2 pairs: more than 1,024 symbols ({tmp_path / 'dev.tsv'} devdev")
+        assert f", {path} longlong" in said
+    assert len(list(cache.iterdir())) == 1
+    material.source.strict = True
+    material.skipped.skipped.clear()
+    with pytest.raises(ValueError, match=r"moved.tsv: more than 1,024 symbols: longlong.*leave out --strict"):
+        material.examples(*both)
+
+
 def test_a_cache_that_fails_leaves_nothing_behind(cache):
     def broken():
         yield from PAIRS[:3]
@@ -73,6 +97,20 @@ def test_a_cache_that_fails_leaves_nothing_behind(cache):
     with pytest.raises(OSError, match="disk full"):
         cached(broken(), *tokenisers(), "key")
     assert list(cache.iterdir()) == []
+
+
+def test_what_a_killed_process_left_in_the_cache_is_removed(cache):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    left, recent, alive = (cache / f"{name}.part" for name in (f"a.{done.pid}", f"b.{done.pid}", f"c.{os.getppid()}"))
+    for folder in (left, recent, alive):
+        folder.mkdir(parents=True)
+        (folder / "source").write_text("half")
+        for path in (folder / "source", folder):
+            os.utime(path, (0, 0))
+    os.utime(recent / "source")  # perhaps by a process of another machine
+    cached(PAIRS, *tokenisers(), "key")
+    assert [p for p in (left, recent, alive) if p.exists()] == [recent, alive]
 
 
 def test_a_dev_file_that_repeats_train_is_noticed(file, tmp_path):

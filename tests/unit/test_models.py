@@ -8,8 +8,9 @@ import pytest
 import torch
 from problems import SCORES, assert_equal
 
-from saccade.config import ModelConfig
+from saccade.config import ModelConfig, RunConfig
 from saccade.data import START, UNKNOWN
+from saccade.errors import UsageError
 from saccade.model import build
 from saccade.model.loss import summed_loss
 from saccade.model.recurrent_decoders import Seq2SeqDecoder
@@ -288,10 +289,13 @@ def test_a_walk_says_what_it_does_not_go_with(name, value):
 def test_a_misspelt_setting_is_named():
     with pytest.raises(ValueError, match="unknown key 'famly'; did you mean 'family'"):
         ModelConfig.read({"famly": "luong"})
-    with pytest.raises(
-        ValueError, match="config: family: Input should be 'seq2seq', 'bahdanau', 'luong' or 'transformer'"
-    ):
+    with pytest.raises(UsageError, match="settings: family: unknown family 'bahdanaw'; did you mean 'bahdanau'"):
         ModelConfig.read({"family": "bahdanaw"})
+    with pytest.raises(UsageError, match=r"unknown key 'image.widht'; did you mean 'image.w"):
+        RunConfig.read({"image": {"widht": 3}})
+    with pytest.raises(ValueError, match=r"config.toml: format: unknown format 7 \(known: 1\)") as error:
+        RunConfig.read({"format": 7}, "config.toml")
+    assert not isinstance(error.value, UsageError)  # nobody asked for that
     with pytest.raises(ValueError, match="heads: 3, expected a number that divides width=8"):
         ModelConfig.read({"width": 8, "heads": 3})
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data import Pair, read_pairs, split
+from saccade.data import Pair, Source, read_pairs, split
+from saccade.data.pairs import Corpus, Skipped
 
 PAIRS = [Pair("하나", "one"), Pair("둘", "two, too"), Pair('"셋"', "three")]
 TMX = """<?xml version="1.0"?><tmx version="1.4"><body>{}</body></tmx>""".format(
@@ -45,6 +46,31 @@ def test_every_format_by_its_content(tmp_path, kind, zipped):
     corpus = read_pairs(file)
     assert corpus.pairs == PAIRS
     assert corpus.skipped == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('Well, yes.\nNo, no.\nOh, "so, so", then.\n', "CSV, 2 columns"),
+        ("a;1,5\nb;2,5\n", "CSV, 2 columns between semicolons"),
+        ("a\tb\tc\nd\te\tf\ng\th\n", "TSV, 3 columns"),
+        ('{"source": "a", "target": "b"}\n', "JSON Lines"),
+        ("a ||| b\n", "pairs with |||"),
+        ('msgid "a"\nmsgstr "b"\n', "PO"),
+    ],
+)
+def test_what_a_file_was_taken_for_is_told(tmp_path, text, told):
+    (tmp_path / "x").write_text(text)
+    assert Source([str(tmp_path / "x")]).recognised() == [f"{tmp_path / 'x'}: read as {told}"]
+    assert Source([str(tmp_path / "x")] * 2).recognised() == Source(["copy"]).recognised() == []
+
+
+def test_ever_other_reasons_are_summed_up():
+    wide = [Skipped("x.tsv", n, f"expected 2 columns, found {3 + n % 3000}") for n in range(1, 6001)]
+    *told, rest = Corpus(skipped=[*wide, *[Skipped("x.tsv", n, "empty target") for n in range(7, 9)]] * 2).report()
+    assert len(told) == 10
+    assert told[0] == "skipped 4 lines: expected 2 columns, found 4 (x.tsv:1, x.tsv:3001, x.tsv:1, …)"
+    assert rest == "skipped 11,964 more, for 2,991 other reasons"
 
 
 def test_two_parallel_files(tmp_path):

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -44,7 +44,10 @@ from saccade.cli.options import (
     With,
 )
 from saccade.cli.words import say
-from saccade.errors import UsageError
+from saccade.errors import UsageError, too_large
+
+if TYPE_CHECKING:
+    from saccade.data import Source
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
 # Threads that wait for each other give way soon: nearly as quick on a quiet machine, many times quicker on one that has
@@ -160,12 +163,18 @@ def show_config() -> None:
     print(manual())
 
 
-def _part(name: str) -> str:
+def _test(paths: list[str], part: str | None, columns: str | None, langs: str | None, strict: bool) -> "Source":
+    """What is measured on; a part is only of what has parts."""
+    from saccade.data import Source
     from saccade.errors import unknown
 
-    if name not in ("train", "dev", "test"):
-        raise unknown("part", name, ("train", "dev", "test"))
-    return name
+    if part not in (None, "train", "dev", "test"):
+        raise unknown("part", part, ("train", "dev", "test"))
+    test = Source(paths, part or "test", _columns(columns), _langs(langs), strict)
+    there = all(Path(path).exists() for path in paths)
+    if part is not None and there and test.task is None and not (test.album and test.album.parts()):
+        raise UsageError(f"--part {part}: {' and '.join(paths)} has no parts, unlike a built-in task; leave it out")
+    return test
 
 
 @app.command()
@@ -184,7 +193,7 @@ def evaluate(
     columns: Columns = None,
     langs: Languages = None,
     strict: Strict = False,
-    part: Part = "test",
+    part: Part = None,
     gold: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Links that people drew, i-j and ipj: AER of the attention.")
     ] = None,
@@ -197,11 +206,10 @@ def evaluate(
     with plainly():
         from saccade.cli.evaluation import evaluate_command
         from saccade.cli.translation import check_penalties
-        from saccade.data import Source
         from saccade.search import Options
 
         check_penalties(beam, (length_penalty, 0.0))
-        source = Source(test, _part(part), _columns(columns), _langs(langs), strict)
+        source = _test(test, part, columns, langs, strict)
         options = Options(beam, length_penalty=length_penalty)
         evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)
 
@@ -222,18 +230,17 @@ def compare(
     as_json: Whole = False,
     columns: Columns = None,
     langs: Languages = None,
-    part: Part = "test",
+    part: Part = None,
 ) -> None:
     """Systems side by side: scores and their differences, by length, and where they look."""
     with plainly():
         from saccade.cli.evaluation import compare_command
-        from saccade.data import Source
         from saccade.search import Options
 
         if len(systems) < 2:
             raise UsageError("give the systems to compare, and then the test")
         paths = [systems[-1], *([reference] if reference else [])]
-        test = Source(paths, _part(part), _columns(columns), _langs(langs), False)
+        test = _test(paths, part, columns, langs, False)
         compare_command(systems[:-1], test, Options(beam), output, as_json)
 
 
@@ -372,6 +379,11 @@ def plainly() -> Iterator[None]:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         say(f"error: {where}{error.strerror}")
+        raise typer.Exit(1) from None
+    except (MemoryError, RuntimeError) as error:
+        if not too_large(error):
+            raise
+        say("error: not enough memory: shorter texts, a smaller --beam or a smaller model need less")
         raise typer.Exit(1) from None
     except KeyboardInterrupt as stopped:
         if type(stopped) is KeyboardInterrupt:  # a run that was stopped has said so

@@ -32,10 +32,10 @@ from saccade.evaluate import (
     read_outputs,
     report_page,
 )
+from saccade.files import write_whole
 from saccade.metrics import read_gold
 from saccade.search import Options, Translator
 from saccade.see import Prediction
-from saccade.see.files import write_whole
 from saccade.see.terminal import printable
 from saccade.train import Run, load
 from saccade.train.start import place
@@ -145,7 +145,11 @@ def check_page(path: Path | None) -> None:
 
 
 def _as_called(test: Source, runs: list[Path]) -> Source:
-    """The test with what the data of a run called its sides: in what order a file has them says nothing."""
+    """The test with what the data of a run called its sides: in what order a file has them says nothing; what it was
+    taken for is said.
+    """
+    for line in test.recognised():
+        say(line)
     sections = [Run.open(path).config.data for path in runs]
     return replace(test, names=next((names for s in sections if (names := s.names or s.langs)), None))
 

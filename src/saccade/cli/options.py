@@ -54,7 +54,12 @@ CoveragePenalty = Annotated[float, typer.Option(help="How much it counts to have
 Columns = Annotated[str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")]
 Languages = Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")]
 Part = Annotated[
-    str, typer.Option(metavar="train|dev|test", help="Which part, of a built-in task or of captions that name parts.")
+    str | None,
+    typer.Option(
+        metavar="train|dev|test",
+        help="Which part, of a built-in task or of captions that name parts.",
+        show_default="test",
+    ),
 ]
 Strict = Annotated[bool, typer.Option(help="A line that cannot be used is an error.")]
 Width = Annotated[int, typer.Option(min=1, max=100, help="Hypotheses kept while searching; 1 is greedy.")]

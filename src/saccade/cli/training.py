@@ -26,8 +26,8 @@ from saccade.train import Plan, Run, Stopped, load, start, train
 from saccade.train import Progress as Step
 from saccade.train.choices import Asked
 from saccade.train.loop import Learner, quick_beam
+from saccade.train.start import check_sections, merge, placed
 from saccade.train.start import load as load_material
-from saccade.train.start import merge, place
 
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
 TINY = 128  # the width of the smallest preset
@@ -78,14 +78,11 @@ def collect(
         line.setdefault("data", {})["dev"] = dev
     for setting in settings:
         _set(line, setting)
+    check_sections(line)
     if set(LENGTHS) & set(line.get("train", {})):  # one length replaces another
         for name in LENGTHS:
             asked.get("train", {}).pop(name, None)
-    merged = merge(asked, line)
-    for name in ("train", "dev"):
-        if merged.get("data", {}).get(name):
-            merged["data"][name] = place(merged["data"][name])
-    return merged
+    return placed(merge(asked, line))
 
 
 def _read_config(path: Path) -> Asked:
@@ -94,9 +91,10 @@ def _read_config(path: Path) -> Asked:
         asked: Asked = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from None
+    check_sections(asked, str(path))
     data = asked.get("data", {})
     for part in ("train", "dev"):
-        if isinstance(data, dict) and part in data:
+        if part in data:
             files = [data[part]] if isinstance(data[part], str) else data[part]
             data[part] = [str(path.parent / f) if (path.parent / f).exists() else f for f in files]
     return asked
@@ -113,7 +111,10 @@ def _set(chosen: Asked, setting: str) -> None:
     except tomllib.TOMLDecodeError:
         parsed = value.strip()  # a word needs no quotes
     if name:
-        chosen.setdefault(section, {})[name] = parsed
+        part = chosen.setdefault(section, {})
+        if not isinstance(part, dict):
+            raise UsageError(f"--set {setting}: {section} is {part!r}, which has no settings within")
+        part[name] = parsed
     else:
         chosen[section] = parsed
 

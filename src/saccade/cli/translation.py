@@ -19,6 +19,7 @@ from saccade.data import Watch, unwatched
 from saccade.data.captions import PICTURES, UNREAD, Album, pictures_in
 from saccade.data.readers import check_coding
 from saccade.errors import UsageError
+from saccade.files import written
 from saccade.search import AT_ONCE, Options, Translator, occlude
 from saccade.see import Prediction
 from saccade.see.files import SEVERAL, VIEWED, check_ending, save
@@ -75,7 +76,7 @@ def translate_command(
     piped = not texts and file is None and not sys.stdin.isatty()
     if piped or (texts == ["-"] and file is None):
         texts, file = [], Path("-")
-    _check(texts, file, options, force, views)
+    _check(texts, file, output, options, force, views)
     translator = load(*runs)
     if options.coverage_penalty and translator.agrees:
         say("--coverage-penalty: is about writing from the start, so nobody else is asked to agree")
@@ -113,7 +114,7 @@ def caption_command(
             raise ValueError(f"{folder}: has no pictures ({' '.join(PICTURES)})")
         views.named = views.named is not False
         views.under = folder.absolute()
-    _check(sources, None, options, force, views)
+    _check(sources, None, output, options, force, views)
     translator = load(*runs)
     if not translator.reads_pictures:
         raise ValueError(f"{runs[0]}: reads text: saccade translate {runs[0]} TEXT")
@@ -205,7 +206,9 @@ def _beyond(watch: Watch, before: int, total: int) -> Watch:
     return lambda done, _: watch(before + done, total)
 
 
-def _check(texts: list[str], file: Path | None, options: Options, force: str | None, views: "Views") -> None:
+def _check(
+    texts: list[str], file: Path | None, output: Path | None, options: Options, force: str | None, views: "Views"
+) -> None:
     """What does not go together, before anything is loaded."""
     if file is not None and texts:
         raise UsageError("--input: give texts or a file, not both")
@@ -215,6 +218,8 @@ def _check(texts: list[str], file: Path | None, options: Options, force: str | N
         raise UsageError("--force: scores one target for one TEXT")
     if views.alignments and options.nbest > 1:
         raise UsageError("--alignments: of one output for each text; leave out --nbest, or use --json")
+    if output is not None:
+        check_place(output)
     to = views.save
     if to is not None and (len(texts) != 1 or options.nbest > 1) and to.suffix.lower() not in SEVERAL:
         raise UsageError(f"--save {to}: several fit into {' '.join(SEVERAL)} only; ask for one for {to.suffix}")
@@ -350,14 +355,8 @@ def _written(output: Path | None) -> Iterator[TextIO]:
     if output is None:
         yield sys.stdout
         return
-    beside = output.with_name(output.name + ".part")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            yield file
-        beside.replace(output)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with written(output) as beside, beside.open("w", encoding="utf-8") as file:
+        yield file
 
 
 def _warn(where: str, done: Prediction) -> None:

@@ -6,6 +6,8 @@ import time
 from pathlib import Path
 from typing import ClassVar
 
+from saccade.errors import UsageError
+
 SOON = 2.0  # seconds: what is done by then needs no meter
 OFTEN = 0.1  # between two looks of one in a terminal
 SELDOM = 20.0  # between two lines of one, where they stay
@@ -67,5 +69,8 @@ def _bar(done: int, total: int, taken: int) -> str:
 
 def check_place(path: Path) -> None:
     """Whether a file can be written there, before anything is computed."""
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder, expected a file")
+    there = path if path.exists() and not path.is_file() else path.resolve().parent  # a pipe is written to as it is
+    if not there.exists() or not os.access(there, os.W_OK):
         raise ValueError(f"{path}: cannot be written there")

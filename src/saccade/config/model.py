@@ -25,7 +25,7 @@ class ModelConfig(Config):
     embedding: PositiveInt | None = Field(
         None, description="Width of word vectors of a recurrent model; the width, if not given."
     )
-    layers: PositiveInt = Field(1, description="Layers of the encoder, and of the decoder.")
+    layers: Annotated[int, Field(gt=0, le=1000)] = Field(1, description="Layers of the encoder, and of the decoder.")
     dropout: Share = Field(0.2, description="Share of the features that training leaves out.")
     both_ways: bool = Field(
         False,

@@ -6,7 +6,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     NonNegativeFloat,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     model_validator,
@@ -16,6 +15,8 @@ from saccade.config.base import Config
 from saccade.config.image import ImageConfig
 from saccade.config.model import ModelConfig, Share
 
+Epochs = Annotated[float, Field(gt=0, le=1_000_000)]
+
 
 class TrainConfig(Config):
     """How long and how fast to learn."""
@@ -23,9 +24,11 @@ class TrainConfig(Config):
     minutes: Annotated[float, Field(gt=0, le=100_000)] | None = Field(
         None, description="Wall-clock budget of the whole command; the schedule is planned to end inside it."
     )
-    epochs: PositiveFloat | None = Field(None, description="How often every pair is seen, in place of minutes.")
-    steps: PositiveInt | None = Field(None, description="How many updates are made, in place of minutes.")
-    most_epochs: PositiveFloat | None = Field(
+    epochs: Epochs | None = Field(None, description="How often every pair is seen, in place of minutes.")
+    steps: Annotated[int, Field(gt=0, le=10**12)] | None = Field(
+        None, description="How many updates are made, in place of minutes."
+    )
+    most_epochs: Epochs | None = Field(
         None,
         description="With minutes: plan no more epochs than that, however much time is left; at least 3,000 steps.",
     )
@@ -35,7 +38,9 @@ class TrainConfig(Config):
         "cosine", description="How the learning rate falls from there: to nearly 0, or with the root of the steps."
     )
     warmup: Share = Field(0.1, description="Share of the updates in which the learning rate rises.")
-    clip: PositiveFloat = Field(1.0, description="Longest gradient: longer ones are shortened to it.")
+    clip: PositiveFloat = Field(
+        1.0, allow_inf_nan=True, description="Longest gradient: longer ones are shortened to it; inf: never."
+    )
     label_smoothing: Share = Field(0.1, description="Share of the probability given to all other tokens.")
     scheduled_sampling: Share = Field(
         0.0, description="Share of the words, at the end, that are the model's own choice in place of the true ones."
@@ -70,7 +75,7 @@ class TrainConfig(Config):
         "If not given, bfloat16 on a processor that has instructions for it.",
     )
     device: str = Field("cpu", description="Where it learns: cpu, or what torch knows of besides, such as cuda.")
-    seed: NonNegativeInt = Field(
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(
         0, description="Decides the first weights, the order of the batches and what dropout leaves out."
     )
 
@@ -92,7 +97,7 @@ class TokeniserConfig(Config):
     kind: Literal["characters", "symbols", "words", "bpe", "unigram"] = Field(
         "characters", description="Characters, symbols between blanks, words, or learned pieces."
     )
-    size: PositiveInt = Field(8000, description="Most symbols of words, bpe and unigram.")
+    size: Annotated[int, Field(gt=0, le=10**9)] = Field(8000, description="Most symbols of words, bpe and unigram.")
     form: Literal["NFC", "NFD", "NFKC"] = Field("NFC", description="Unicode form; NFD takes Hangul apart into jamo.")
     lower: bool = Field(False, description="Whether upper case is read as lower case.")
 

@@ -2,8 +2,13 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+from saccade.files import forsaken, part
+
+IDLE = 24 * 3600  # seconds after which nobody writes there any more, also on another machine with the same cache
 
 
 def cache_folder() -> Path:
@@ -16,7 +21,10 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
     """A folder that `fill` writes into, unless it is there: it appears when it is whole, or not at all."""
     if folder.exists():
         return
-    beside = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    for left in forsaken(folder.parent):
+        if _idle(left):
+            shutil.rmtree(left, ignore_errors=True)
+    beside = folder.with_name(part(folder.name))
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     try:
@@ -27,3 +35,10 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
             raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _idle(folder: Path) -> bool:
+    try:
+        return time.time() - max(p.stat().st_mtime for p in (folder, *folder.iterdir())) > IDLE
+    except OSError:  # another process was just quicker
+        return False

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from saccade.data.captions import Album
 from saccade.data.examples import MOST_TOKENS, Examples, cached, fits, tokenise
-from saccade.data.pairs import Corpus, Pair, Skipped, fraction, split
+from saccade.data.pairs import MOST_SHOWN, Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
-from saccade.data.readers import side_names, stream_pairs
+from saccade.data.readers import recognised, side_names, stream_pairs
 from saccade.data.records import Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
@@ -72,6 +72,11 @@ class Source:
             *self._files(), columns=self.columns, langs=self.langs, names=self.names, strict=self.strict
         )
 
+    def recognised(self) -> list[str]:
+        """What its file was taken for: who gives prose with commas may not have meant a table."""
+        alone = len(self.paths) == 1 and self.task is None and self.album is None and Path(self.paths[0]).is_file()
+        return [f"{self.paths[0]}: read as {recognised(self.paths[0])}"] if alone else []
+
     def side_names(self) -> Languages | None:
         """What it calls its sides, if it is one file of texts that does."""
         told = len(self.paths) > 1 or self.langs is not None or self.task is not None or self.album is not None
@@ -104,6 +109,7 @@ class Material:
     leaked: int = 0  # sources of a given dev file that stand in train too
     share: float = 0.0  # of sources, by their hash, that is held back
     content: str = ""  # a hash of everything
+    held: str | None = None  # the file or task that dev is from, if it is another
     pictures: Pictures | None = None  # those to learn from, once they were looked at
     watch: Watch = unwatched  # is told how far that is
 
@@ -124,13 +130,23 @@ class Material:
         self.shorten(source, target, most)
         if self.count == len(self.sample):
             return Examples.of(tokenise(self, source, target))
-        return cached(self._short(self, source, target, most), source, target, f"{self.content} {self.share} {most}")
+        file, key = self.source.paths[0], f"{self.content} {self.share} {most}"
+        examples, found = cached(self._short(self, file, source, target, most), source, target, key)
+        known = set(self.skipped.skipped)
+        left_out = [left for line in found if (left := line._replace(file=file)) not in known]  # wherever it was then
+        if left_out and self.source.strict:
+            raise ValueError(f"{left_out[0]} (leave out --strict to skip such pairs)")
+        self.skipped.skipped += left_out
+        return examples
 
     def shorten(self, source: Tokeniser, target: Tokeniser, most: int = MOST_TOKENS) -> None:
         """Leaves such pairs out of what is at hand; of a corpus larger than memory it happens as it is read."""
-        self.dev = list(self._short(self.dev, source, target, most)) or self.dev
+        file, long = self.source.paths[0], Corpus()
+        if held := list(long.sift(self._short(self.dev, self.held or file, source, target, most))):
+            self.dev = held
+            self.skipped.skipped += long.skipped
         if self.count == len(self.sample):
-            self.sample = list(self._short(self.sample, source, target, most))
+            self.sample = list(self.skipped.sift(self._short(self.sample, file, source, target, most)))
             self.count = len(self.sample)
         if not self.sample:
             raise ValueError(f"{self.source.paths[0]}: every pair has more than {most:,} symbols on a side")
@@ -141,15 +157,17 @@ class Material:
         self.told = len(self.skipped.skipped)
         return lines
 
-    def _short(self, pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, most: int) -> Iterator[Pair]:
+    def _short(
+        self, pairs: Iterable[Pair], file: str, source: Tokeniser, target: Tokeniser, most: int
+    ) -> Iterator[Pair | Skipped]:
         for pair in pairs:
             if fits(pair, source, target, most):
                 yield pair
                 continue
-            long = Skipped(self.source.paths[0], 0, f"more than {most:,} symbols", pair.source)
+            long = Skipped(file, 0, f"more than {most:,} symbols", pair.source[: MOST_SHOWN + 1])
             if self.source.strict:
                 raise ValueError(f"{long} (leave out --strict to skip such pairs)")
-            self.skipped.skipped.append(long)
+            yield long
 
     def look(self, frame: Frame) -> Pictures:
         """All pictures to learn from, looked up once. What cannot be read is left out, or an error (`strict`)."""
@@ -208,12 +226,12 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         raise ValueError(f"{dev.paths[0]}: pictures and text do not go together")
     names = source.names or source.side_names()  # they decide, not the order in which another file has them
     source, dev = replace(source, names=names), dev and replace(dev, names=names)
-    held = [] if dev is None else list(_pairs(dev.stream(), skipped))
+    held = [] if dev is None else list(skipped.sift(dev.stream()))
     wanted, found = {p.source for p in held}, set()
     keep_all, hashed = source.size() <= large, hashlib.sha256()
     sample: list[Pair] = []
     count = 0
-    for pair in _pairs(source.stream(), skipped):
+    for pair in skipped.sift(source.stream()):
         count += 1
         if keep_all or len(sample) < SAMPLE:
             sample.append(pair)
@@ -229,21 +247,14 @@ def gather(source: Source, dev: Source | None, large: int = LARGE) -> Material:
         material = Material(source, held, len(train), train, skipped)
     else:
         share = min(DEV_SHARE, DEV_MOST / count)
-        held = [p for p in _pairs(source.stream(), Corpus()) if fraction(p.source) < share]
+        held = [p for p in Corpus().sift(source.stream()) if fraction(p.source) < share]
         kept = [p for p in sample if fraction(p.source) >= share]
         material = Material(source, held, count - len(held), kept, skipped, share=share)
     for pair in held:
         hashed.update(f"{pair.source}\t{pair.target}\n".encode("utf-8", "surrogatepass"))
+    material.held = None if dev is None else dev.paths[0]
     if source.pictures:
         for name in sorted({p.source for p in (*material.sample, *held)}):
             hashed.update(source_key(name))
     material.content = hashed.hexdigest()[:32]
     return material
-
-
-def _pairs(stream: Iterable[Pair | Skipped], skipped: Corpus) -> Iterator[Pair]:
-    for found in stream:
-        if isinstance(found, Pair):
-            yield found
-        else:
-            skipped.skipped.append(found)

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.data.cache import cache_folder, make_once
-from saccade.data.pairs import Pair
+from saccade.data.pairs import Corpus, Pair, Skipped
 from saccade.data.pictures import Pictures
 from saccade.data.tokenisers import Tokeniser
 
 MOST_TOKENS = 1024  # of a source or an output, unless the model knows fewer; to learn from longer ones is of no use
 GROWN = 18  # symbols that a character may fall apart into: Hangul into three jamo, and a ligature into eighteen letters
 CHUNK = 10_000  # pairs that are tokenised at once
+LEFT_OUT = "left_out.json"
 ROWS = {"source": np.int32, "source_ends": np.int64, "target": np.int32, "target_ends": np.int64}
 
 Numbers = tuple[list[int], list[int]]  # a source and a target
@@ -85,12 +86,21 @@ def fits(pair: Pair, source: Tokeniser, target: Tokeniser, most: int) -> bool:
     return all(GROWN * len(text) < most or len(symbols.encode(text).ids) < most for text, symbols in sides)
 
 
-def cached(pairs: Iterable[Pair], source: Tokeniser, target: Tokeniser, key: str) -> Examples:
-    """The same, from a folder of the cache that is made once; `key` says what the pairs are."""
+def cached(
+    pairs: Iterable[Pair | Skipped], source: Tokeniser, target: Tokeniser, key: str
+) -> tuple[Examples, list[Skipped]]:
+    """The same, and what was left out, from a folder of the cache that is made once; `key` says what the pairs are."""
     settings = json.dumps([key, source.fingerprint(), target.fingerprint()])
     folder = cache_folder() / hashlib.sha256(settings.encode()).hexdigest()[:32]
-    make_once(folder, lambda beside: _write(tokenise(pairs, source, target), beside))
-    return Examples.open(folder)
+
+    def fill(beside: Path) -> None:
+        corpus = Corpus()
+        _write(tokenise(corpus.sift(pairs), source, target), beside)
+        (beside / LEFT_OUT).write_text(json.dumps(corpus.skipped))
+
+    make_once(folder, fill)
+    left_out = folder / LEFT_OUT  # of older caches nobody knows
+    return Examples.open(folder), [Skipped(*s) for s in json.loads(left_out.read_text())] if left_out.exists() else []
 
 
 def _write(numbers: Iterator[Numbers], folder: Path) -> None:

@@ -2,8 +2,7 @@
 
 import hashlib
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -48,16 +47,29 @@ class Corpus:
     pairs: list[Pair] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
-    def report(self, examples: int = 3) -> list[str]:
-        """What was skipped, by reason, with the first places of each: nothing is silent."""
-        reasons = Counter(s.why for s in self.skipped)
+    def sift(self, stream: Iterable[Pair | Skipped]) -> Iterator[Pair]:
+        """The pairs as they come; what was left out is noted."""
+        for found in stream:
+            if isinstance(found, Pair):
+                yield found
+            else:
+                self.skipped.append(found)
+
+    def report(self, examples: int = 3, most: int = 10) -> list[str]:
+        """What was skipped, by reason, with the first places of each: the rest, if there are many, in one line."""
+        reasons: dict[str, list[Skipped]] = {}
+        for line in self.skipped:
+            reasons.setdefault(line.why, []).append(line)
+        ordered = sorted(reasons.items(), key=lambda reason: -len(reason[1]))
         lines = []
-        for why, count in reasons.most_common():
-            found = [s for s in self.skipped if s.why == why]
+        for why, found in ordered[:most]:
+            count = len(found)
             more = "" if count <= examples else ", …"
             kind = "line" if found[0].line else "pair" if found[0].what else "picture"
             places = ", ".join(f"{s.place} {s.shown}".strip() for s in found[:examples])
             lines.append(f"skipped {count} {kind}{'s' * (count > 1)}: {why} ({places}{more})")
+        if rest := ordered[most:]:
+            lines.append(f"skipped {sum(len(found) for _, found in rest):,} more, for {len(rest):,} other reasons")
         return lines
 
 

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from saccade.data.pairs import Corpus, Pair, Skipped
 from saccade.data.records import (
@@ -31,6 +31,7 @@ from saccade.data.records import (
     po,
     tmx,
 )
+from saccade.errors import UsageError
 
 MOST_CHARACTERS = 20_000  # of one side of a pair
 PEEKED = 8192  # bytes of the first line, in which a NUL is looked for
@@ -90,11 +91,11 @@ def stream_pairs(
     """
     files = [Path(p) for p in paths]
     if len(files) not in (1, 2):
-        raise ValueError(f"expected one file of pairs or two parallel files, found {len(files)}")
+        raise UsageError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
-        raise ValueError("columns and languages: one of them says where source and target stand")
+        raise UsageError("columns and languages: one of them says where source and target stand")
     if len(files) == 2 and columns:
-        raise ValueError("columns: only for one file, not for two parallel ones")
+        raise UsageError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs, names)
     any_pair, first = False, None
     for line, sides in rows:
@@ -200,9 +201,17 @@ def problem(sides: Sequence[str], names: tuple[str, str] = ("source", "target"))
     return None
 
 
-def _rows(
-    path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None, names: Languages | None = None
-) -> Iterator[Row]:
+class _Recognised(NamedTuple):
+    """What a file is, by its first lines: those that are not empty, its records bare of quoted cells."""
+
+    kind: str
+    lines: Iterator[str]
+    full: list[str]
+    bare: list[str]
+    between: str
+
+
+def _recognise(path: Path) -> _Recognised:
     lines = _lines(path)
     head = list(itertools.islice(lines, 500))
     full = [line.lstrip() for line in head if line.strip()]
@@ -210,36 +219,63 @@ def _rows(
         if next(lines, None) is None:
             raise ValueError(f"{path}: is empty")
         raise ValueError(f"{path}: begins with 500 empty lines")
-    lines, bare = itertools.chain(head, lines), QUOTED.sub("", "\n".join(full)).split("\n")
+    bare = QUOTED.sub("", "\n".join(full)).split("\n")
     between = _between(bare)
 
     def most(sign: Callable[[str], bool], asked: Sequence[str] = full) -> bool:
         return 2 * sum(map(sign, asked)) > len(asked)  # one odd line does not decide
 
     if any(line.startswith("msgid ") for line in head):
-        kind, rows = "PO", po(path, lines)
+        kind = "PO"
     elif most(lambda line: "\t" in line):
-        unquote = _bare if _all_quoted(full) else _unquoted
-        rows_of = enumerate(([unquote(cell) for cell in line.split("\t")] for line in lines), 1)
-        kind, rows = "TSV", _columns(path, rows_of, columns, langs, names)
+        kind = "TSV"
     elif most(lambda line: BARS in line):
-        rows_of = enumerate((line.split(BARS) for line in lines), 1)
-        kind, rows = "pairs with |||", _columns(path, rows_of, None, None, names)
+        kind = "pairs with |||"
     elif most(lambda line: line.startswith(("{", '["'))) and not full[0].startswith("[{"):
-        kind, rows = "JSON Lines", json_lines(lines, langs, names)
+        kind = "JSON Lines"
     elif full[0].lower().startswith(XML):
-        kind, rows = "TMX", tmx(path, lines, langs, names)
+        kind = "TMX"
     elif full[0].startswith("[{") or full[0].strip() == "[":
         raise ValueError(f"{path}: is one JSON array, expected JSON Lines, an object a line: jq -c '.[]' {path.name}")
     elif most(lambda line: between in line, bare):
-        kind, rows = "CSV", _columns(path, _records(path, lines, between), columns, langs, names)
+        kind = "CSV"
     else:
         raise ValueError(
             f"{path}:1: expected two columns, separated by a tab or a comma, found one; name both of parallel files"
         )
+    return _Recognised(kind, itertools.chain(head, lines), full, bare, between)
+
+
+def recognised(path: Path | str) -> str:
+    """What a file of pairs is read as, in words: CSV, 2 columns."""
+    found = _recognise(Path(path))
+    if found.kind not in ("CSV", "TSV"):
+        return found.kind
+    sign, lines = (found.between, found.bare) if found.kind == "CSV" else ("\t", found.full)
+    ((wide, _),) = Counter(line.count(sign) + 1 for line in lines).most_common(1)
+    return f"{found.kind}, {wide} columns{' between semicolons' if sign == ';' else ''}"
+
+
+def _rows(
+    path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None, names: Languages | None = None
+) -> Iterator[Row]:
+    kind, lines, full, _, between = _recognise(path)
     if columns is not None and kind not in ("TSV", "CSV"):
         raise ValueError(f"{path}: columns are for TSV and CSV, but this is {kind}")
-    return rows
+    match kind:
+        case "PO":
+            return po(path, lines)
+        case "TSV":
+            unquote = _bare if _all_quoted(full) else _unquoted
+            rows_of = enumerate(([unquote(cell) for cell in line.split("\t")] for line in lines), 1)
+            return _columns(path, rows_of, columns, langs, names)
+        case "JSON Lines":
+            return json_lines(lines, langs, names)
+        case "TMX":
+            return tmx(path, lines, langs, names)
+        case "CSV":
+            return _columns(path, _records(path, lines, between), columns, langs, names)
+    return _columns(path, enumerate((line.split(BARS) for line in lines), 1), None, None, names)
 
 
 def _parallel(files: list[Path]) -> Iterator[Row]:

@@ -23,9 +23,9 @@ import torch
 import saccade
 from saccade.data import Pair, read_pairs
 from saccade.evaluate import Report, evaluate
+from saccade.files import write_whole
 from saccade.lab.claim import Figure
 from saccade.search import Options, Translator
-from saccade.see.files import write_whole
 
 Settings = dict[str, dict[str, Any]]
 SEEDS = (0, 1, 2)

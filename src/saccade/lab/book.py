@@ -18,13 +18,13 @@ from typing import Any
 
 import saccade
 from saccade.config import presets
-from saccade.errors import unknown
+from saccade.errors import UsageError, unknown
+from saccade.files import write_whole
 from saccade.lab.bench import Bench
 from saccade.lab.claim import Chart, Claim, Figure, Verdict, values
 from saccade.lab.notebook import notebook
 from saccade.lab.words import LANGUAGES, TOLD, told
 from saccade.see.chart import Series, bars, chart, picture_file
-from saccade.see.files import write_whole
 from saccade.see.page import whole
 
 NAMES = (
@@ -48,13 +48,13 @@ def run_claim(claim: Claim, bench: Bench, minutes: float | None = None) -> dict[
     What an interrupted run measured is not measured again.
     """
     if bench.data is not None and not claim.pairs:
-        raise ValueError(
+        raise UsageError(
             f"--data: {claim.name} has a task of its own; pairs can be given to {', '.join(_with_pairs())}"
         )
     if minutes is not None and claim.fixed:
-        raise ValueError(f"--minutes: {claim.name} takes as long as it takes, about {claim.minutes:g}")
+        raise UsageError(f"--minutes: {claim.name} takes as long as it takes, about {claim.minutes:g}")
     if minutes is not None and minutes < LEAST * claim.minutes:
-        raise ValueError(
+        raise UsageError(
             f"--minutes {minutes:g}: {claim.name} needs about {claim.minutes:g}, and at least {LEAST * claim.minutes:.1f}"
         )
     if minutes is not None or bench.data is not None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from saccade.config import ModelConfig
 from saccade.config.image import ImageConfig
 from saccade.data import START, UNKNOWN
+from saccade.errors import too_large
 from saccade.model.decoder import Decoder
 from saccade.model.images import ImageEncoder
 from saccade.model.loss import summed_loss
@@ -19,7 +20,6 @@ from saccade.model.transformer import TransformerDecoder, TransformerEncoder
 from saccade.model.walking import WalkingDecoder
 
 DIAGONAL_WIDTH = 0.15  # of a source's length
-TOO_LARGE = ("allocate memory", "overflow")  # what torch says of a tensor that it cannot make
 
 
 class Model(nn.Module):
@@ -173,8 +173,8 @@ def build(config: ModelConfig, source: int | ImageConfig, target_vocabulary: int
     """
     try:
         return _build(config, source, target_vocabulary, shared)
-    except (MemoryError, RuntimeError, TypeError) as error:  # torch has no finer ones for this
-        if not isinstance(error, MemoryError) and not any(words in str(error).lower() for words in TOO_LARGE):
+    except (MemoryError, RuntimeError, TypeError) as error:
+        if not too_large(error):
             raise
         raise ValueError(
             f"model: too large for this machine's memory (width={config.width}, layers={config.layers}); "

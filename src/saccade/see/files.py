@@ -3,12 +3,12 @@
 import csv
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.errors import unknown
+from saccade.files import write_whole
 from saccade.see.interchange import write_links, write_soft
 from saccade.see.page import page
 from saccade.see.views import places_of, view
@@ -37,18 +37,6 @@ def check_ending(path: Path) -> str:
     if kind not in ENDINGS:
         raise unknown("ending", kind, ENDINGS)
     return kind
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """All of a file, or nothing of it, though several processes write the same at once."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _content(predictions: Sequence["Prediction"], path: Path, name: str | None) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from saccade.errors import UsageError
 from saccade.metrics import ailments, entropy
 from saccade.see.alignment import END, Span, words
 
@@ -107,7 +108,7 @@ def usual(p: "Prediction") -> str:
 def check_name(name: str) -> None:
     """Whether there is such a view at all, before anything is computed."""
     if not name or (name != "pieces" and _NAME.fullmatch(name) is None):
-        raise ValueError(
+        raise UsageError(
             f"view: {name!r}, expected words, pieces, mean, LAYER, LAYER.HEAD, or words:…, encoder:… or decoder:…"
         )
 

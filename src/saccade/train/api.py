@@ -10,7 +10,7 @@ from saccade.search import Translator
 from saccade.train.choices import Asked
 from saccade.train.loop import train as learn
 from saccade.train.run import load
-from saccade.train.start import merge, place, start
+from saccade.train.start import check_sections, merge, placed, start
 
 
 def train(
@@ -34,6 +34,7 @@ def train(
     `settings` are those of config.toml, by section: `{"model": {"width": 128}}`.
     """
     began = time.perf_counter()
+    check_sections(settings or {})
     asked: Asked = {"data": {"train": _paths(data), "dev": _paths(dev)}}
     for section, name, value in (("model", "family", model), ("model", "score", score), ("train", "minutes", minutes)):
         if value is not None:
@@ -43,12 +44,15 @@ def train(
         if not quiet:
             print(words, file=sys.stderr)  # noqa: T201
 
-    merged = merge(asked, settings or {})
+    merged = placed(merge(asked, settings or {}))
     where = None if init is None else Path(init)
     run, material = start(Path(output), merged, preset=preset, init=where, force=force, say=say)
-    learn(run, material.examples(run.source, run.target, run.most_tokens), material.dev, began=began)
+    examples = material.examples(run.source, run.target, run.most_tokens)
+    for line in material.untold():
+        say(line)
+    learn(run, examples, material.dev, began=began)
     return load(run.path)
 
 
 def _paths(paths: str | Path | Sequence[str | Path]) -> list[str]:
-    return place([str(paths)] if isinstance(paths, str | Path) else [str(p) for p in paths])
+    return [str(paths)] if isinstance(paths, str | Path) else [str(p) for p in paths]

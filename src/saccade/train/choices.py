@@ -127,7 +127,7 @@ def _drafted(asked: Asked, amount: Amount, preset: str) -> tuple[RunConfig, Auto
     if amount.pictures:
         settings["image"] = near(asked["image"], picked.family)
     settings["train"].setdefault("precision", precision(settings))
-    return RunConfig.read(settings, "settings"), picked
+    return RunConfig.read(settings), picked
 
 
 def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material) -> float:

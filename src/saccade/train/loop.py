@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +18,13 @@ from torch import Tensor
 
 from saccade.config import ModelConfig
 from saccade.data import Batch, Examples, Pair, batches, numbered, spread
+from saccade.files import UnwrittenError
 from saccade.metrics import ailments, judged_by, plain, text_scores
 from saccade.search import Options, Translator
-from saccade.train.files import UnwrittenError
 from saccade.train.memory import mind_memory
 from saccade.train.plan import SAFETY, Plan, Speed, most_steps
 from saccade.train.run import Run, TornError, load_tensors, save_tensors
-from saccade.train.step import find_device, optimiser_of, quickest, timed, update
+from saccade.train.step import find_board, find_device, optimiser_of, quickest, timed, update
 
 MEASURING = 0.02  # share of a budget in minutes in which its steps are timed
 SLOWER, QUICKER = 0.97, 1.1  # of the steps that are left: if fewer or more fit into the budget, the plan is changed
@@ -109,7 +108,7 @@ class Learner:
         if self.step == self.plan.start:
             self.stale = 0  # another plan has its own patience
         self.began = (time.perf_counter(), self.step)  # since the last look at the dev set
-        self.board = _board(run) if self.config.tensorboard else None
+        self.board = find_board()(run.path / "tensorboard") if self.config.tensorboard else None
 
     def finished(self) -> bool:
         return self.step >= self.plan.last
@@ -374,16 +373,6 @@ def quick_beam(config: ModelConfig) -> int:
     Judged by the way from the start alone, weights would be kept whose other way is still young.
     """
     return 2 if config.both_ways or config.counts else 1
-
-
-def _board(run: Run) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415  (an extra)
-    except ImportError:
-        raise ValueError(
-            "train.tensorboard: needs the package tensorboard: pip install 'saccade[tensorboard]'"
-        ) from None
-    return SummaryWriter(run.path / "tensorboard")
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

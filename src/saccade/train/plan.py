@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from saccade.config import TrainConfig
-from saccade.train.files import written
+from saccade.files import written
 
 VERSION = 1
 DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
@@ -129,15 +129,26 @@ class Plan:
     @classmethod
     def load(cls, path: Path) -> "Plan":
         try:
-            found = json.loads(path.read_text())
-            if isinstance(found, dict) and isinstance(found.get("version"), int) and found["version"] > VERSION:
+            found = json.loads(path.read_text("utf-8", "replace"))
+            if not isinstance(found, dict):
+                raise TypeError(f"expected settings by name, found {found!r}")
+            if _counts(found.get("version"), VERSION + 1):
                 raise ValueError(f"{path}: version {found['version']}, newer than this saccade knows ({VERSION})")
             turns = tuple(tuple(turn) for turn in found.pop("turns", ()))
             plan = cls(**found, turns=turns)
-            if not all(isinstance(v, int) or v is None for v in found.values()):
-                raise TypeError("its values must be whole numbers")
-            if not all(len(turn) == 3 and all(isinstance(v, int) for v in turn) for turn in turns):
+            for name, value in found.items():
+                least = LEAST.get(name, 1)
+                if not (_counts(value, least) or (value is None and name in ("end", "threads"))):
+                    raise TypeError(f"{name}: {value!r}, expected a whole number from {least}")
+            if not all(len(turn) == 3 and all(map(_counts, turn, (0, 1, 1))) for turn in turns):
                 raise TypeError("turns: expected three whole numbers each")
         except (OSError, TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a plan ({error})") from None
         return plan
+
+
+LEAST = {"start": 0, "dev_sources": 0}  # of the others 1
+
+
+def _counts(value: object, least: int) -> bool:
+    return type(value) is int and value >= least

@@ -33,10 +33,10 @@ from saccade.config import RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.train import LENGTHS
 from saccade.data import MOST_TOKENS, Frame, Numbers, Tokeniser
+from saccade.files import UnwrittenError, written
 from saccade.model import Counts, Lexicon, Model, build
 from saccade.model.recurrent_encoder import RecurrentEncoder
 from saccade.search import Translator, Voice
-from saccade.train.files import UnwrittenError, written
 from saccade.train.plan import Plan
 
 FIRST, COUNTS, RELATIVES = "first.safetensors", "counts.safetensors", "relatives.safetensors"
@@ -135,7 +135,7 @@ class Run:
             for k, v in self.config.train.model_dump().items()
             if k not in LENGTHS or not set(LENGTHS) & set(changes)
         }
-        config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}}, "settings")
+        config = RunConfig.read({**self.config.settings(), "train": {**train, **changes}})
         return replace(self, config=config)
 
     def replan(self, changes: dict[str, Any]) -> "Run":
@@ -329,7 +329,10 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any] |
     with written(path) as beside:
         beside.touch()
         mode = beside.stat().st_mode  # safetensors writes files that nobody else may read: a service could not
-        save_file(apart, beside, {"facts": json.dumps(facts or {})})
+        try:
+            save_file(apart, beside, {"facts": json.dumps(facts or {})})
+        except SafetensorError as error:  # which is its word for every reason
+            raise OSError(error) from None
         beside.chmod(mode)
         with beside.open("rb") as file:
             os.fsync(file.fileno())

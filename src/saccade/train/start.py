@@ -30,13 +30,14 @@ from saccade.data import (
     tokenise,
     unwatched,
 )
+from saccade.errors import UsageError
 from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
 from saccade.train.choices import MINUTES, ORDERED, Asked, choose
 from saccade.train.memory import check_room
 from saccade.train.pictures import check_eyes, check_grid, check_mirror
 from saccade.train.run import Run, source_size
-from saccade.train.step import find_device
+from saccade.train.step import find_board, find_device
 
 STRANGE = 0.1  # share of targets with symbols that a lender cannot write: more is another task
 NEARLY_ALL = 0.999  # share of the pairs whose length an output may have
@@ -71,12 +72,13 @@ def start(
             why = f"cannot be read ({error})" if (output / "config.toml").exists() else "is no run of saccade"
             raise ValueError(f"{output}: {why}, so --force will not remove it") from None
     if init is not None and preset != "auto":
-        raise ValueError("--preset: the run given by --init lends its size")
+        raise UsageError("--preset: the run given by --init lends its size")
+    lends = None if init is None else _lent(asked, Run.open(init))
     material = load(asked["data"], say, watch)
     pairs = material.sample
     texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
-    if init is not None:
-        config, source, target, lent = _lent(asked, Run.open(init))
+    if init is not None and lends is not None:
+        config, source, target, lent = lends
         say(f"starting from {init}: {config.model.family} with its symbols and sizes")
         _check_known(init, target, texts["target"], say)
     else:
@@ -146,8 +148,11 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
         read = {name: data[name] for name in ("columns", "langs", "strict", "names") if data.get(name)}
         return Source(data[part], part, **read)
 
-    material = gather(source("train"), source("dev") if data.get("dev") else None)
+    train, dev = source("train"), source("dev") if data.get("dev") else None
+    material = gather(train, dev)
     material.watch = watch
+    for line in (*train.recognised(), *(dev.recognised() if dev else [])):
+        say(line)
     if data.get("content") not in (None, material.content):
         raise ValueError(f"{data['train'][0]}: holds other pairs than when the run began; start a new run, or --init")
     for line in material.untold():
@@ -161,25 +166,36 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
 
 def check(asked: Asked, preset: str) -> None:
     """What can be wrong before any file is read."""
-    for name, section in asked.items():
-        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
-            raise ValueError(f"settings: {name}: expected a section of settings, found {section!r}")
+    check_sections(asked)
     family = asked.get("model", {}).get("family")
     picked = automatic(Amount(1, True), asked.get("model", {}), family, preset).family
-    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}}, "settings")
+    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}})
     find_device(config.train.device)
+    if config.train.tensorboard:
+        find_board()
+
+
+def check_sections(asked: Asked, where: str = "settings") -> None:
+    """Whether what is merged and looked into has the form for it."""
+    for name, section in asked.items():
+        if not isinstance(section, dict) and name in ("data", "model", "train", "source", "target", "image"):
+            raise UsageError(f"{where}: {name}: expected a section of settings, found {section!r}")
+    for part in ("train", "dev"):
+        files = asked.get("data", {}).get(part, [])
+        if not (isinstance(files, str) or (isinstance(files, list | tuple) and all(isinstance(f, str) for f in files))):
+            raise UsageError(f"{where}: data.{part}: expected a file or a list of files, found {files!r}")
 
 
 def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Tokeniser, dict[str, dict[str, Tensor]]]:
     for section in ("model", "source", "target", "shared", "image"):
         if asked.get(section):
-            raise ValueError(f"--init: the run lends its {section}, so nothing of it can be changed")
+            raise UsageError(f"--init: the run lends its {section}, so nothing of it can be changed")
     lent = lender.config.settings()
     train = dict(asked.get("train", {}))
     if not set(LENGTHS) & set(train):
         train["minutes"] = MINUTES
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
-    config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}}, "settings")
+    config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}})
     return config, lender.source, lender.target, lender.lends()
 
 
@@ -253,10 +269,19 @@ def merge(asked: Asked, more: Asked) -> Asked:
     """Settings of both, those of `more` where they differ."""
     merged: Asked = {name: dict(part) if isinstance(part, dict) else part for name, part in asked.items()}
     for name, part in more.items():
-        merged[name] = {**merged.get(name, {}), **part} if isinstance(part, dict) else part
+        both = isinstance(part, dict) and isinstance(merged.get(name, {}), dict)
+        merged[name] = {**merged.get(name, {}), **part} if both else part
     return merged
 
 
-def place(paths: Sequence[str]) -> list[str]:
+def placed(asked: Asked) -> Asked:
+    """Settings whose files are found from wherever the run is resumed."""
+    check_sections(asked)
+    data = asked.get("data", {})
+    found = {part: place(data[part]) for part in ("train", "dev") if data.get(part)}
+    return merge(asked, {"data": found}) if found else asked
+
+
+def place(paths: str | Sequence[str]) -> list[str]:
     """Paths that still lead to their files when the run is resumed from elsewhere; a task is its name."""
-    return [p if p in TASKS else str(Path(p).resolve()) for p in paths]
+    return [p if p in TASKS else str(Path(p).resolve()) for p in ([paths] if isinstance(paths, str) else paths)]

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 
@@ -72,6 +73,17 @@ def quickest(model: Model, config: TrainConfig, endless: Iterable[Batch], share:
     torch.set_rng_state(chance)
     step, threads = min(found)
     return threads, step
+
+
+def find_board() -> Any:
+    """What writes for TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415  (an extra)
+    except ImportError:
+        raise ValueError(
+            "train.tensorboard: needs the package tensorboard: pip install 'saccade[tensorboard]'"
+        ) from None
+    return SummaryWriter
 
 
 def find_device(name: str) -> torch.device:

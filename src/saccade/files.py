@@ -1,0 +1,67 @@
+"""How every room writes a file: beside it and renamed, so that a reader sees the old one or the new, never half."""
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class UnwrittenError(ValueError):
+    """A file could not be written, on a full disk for example."""
+
+    def __init__(self, path: Path, why: OSError) -> None:
+        told = why.strerror or why
+        super().__init__(f"{path}: cannot be written ({told}); what was written before is as it was")
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """Where to write: beside the file, though several processes write the same at once; what stands there in the end
+    takes its place, or that of the file that a link leads to. A pipe or a device is written to as it is.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        yield path
+        return
+    place = path.resolve()
+    for left in forsaken(place.parent, place.name):
+        left.unlink(missing_ok=True)
+    beside = place.with_name(part(place.name))
+    try:
+        yield beside
+        beside.replace(place)
+    except OSError as error:
+        if error.filename not in (None, str(beside)):
+            raise  # what was to be written could not be read
+        raise UnwrittenError(path, error) from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """All of a file, or nothing of it."""
+    with written(path) as beside:
+        beside.write_bytes(content)
+
+
+def part(name: str) -> str:
+    """What a file or folder is called while this process makes it."""
+    return f"{name}.{os.getpid()}.part"
+
+
+def forsaken(folder: Path, name: str | None = None) -> list[Path]:
+    """Parts, of this name or of any, whose process was killed."""
+    named = "*" if name is None else glob.escape(name)
+    return [path for path in folder.glob(f"{named}.*.part") if _gone(path.name.split(".")[-2])]
+
+
+def _gone(process: str) -> bool:
+    if os.name != "posix" or not process.isdecimal():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass  # somebody else's
+    return False
