@@ -118,7 +118,11 @@ def test_gold_links_from_the_command_line(folder):
     (folder / "few.txt").write_text("0-0\n")
     ran = run("evaluate", "long", "test.tsv", "--gold", "few.txt", cwd=folder)
     assert ran.returncode == 1
-    said = ["few.txt: words count from 0, as a link has a 0", "error: 200 pairs, but gold for 1; expected as many"]
+    said = [
+        "few.txt: words count from 0, as a link has a 0",
+        "test.tsv: read as TSV, 2 columns",
+        "error: 200 pairs, but gold for 1; expected as many",
+    ]
     assert ran.stderr.splitlines() == said
 
 
