@@ -353,6 +353,21 @@ def test_a_slow_machine_is_asked_for_less(tmp_path, monkeypatch, seconds, ways):
     assert (run.config.model.dropout == 0.4) == (seconds < 0.01)
 
 
+def test_a_smaller_model_is_measured_anew(tmp_path, monkeypatch):
+    rows = ["".join(random.Random(i).choices("abcdefgh", k=4 + i % 5)) for i in range(4000)]
+    (tmp_path / "a.tsv").write_text("".join(f"{row}\t{' '.join(row.upper())}\n" for row in rows), encoding="utf-8")
+
+    def quickest(model, *_):
+        return 1, 1.0 if sum(p.numel() for p in model.parameters()) > 500_000 else 0.25
+
+    monkeypatch.setattr(choices, "quickest", quickest)
+    heard = []
+    start(tmp_path / "run", {"data": {"train": [str(tmp_path / "a.tsv")]}, "train": {"minutes": 2}}, say=heard.append)
+    (said,) = (line for line in heard if line.startswith("model:"))
+    assert "tiny" in said
+    assert "time for some 5 epochs" in said  # 96 steps of the usual one would be 1.8
+
+
 def test_measuring_leaves_chance_and_threads_as_they_were(tmp_path):
     torch.manual_seed(3)
     chance, threads = torch.get_rng_state(), torch.get_num_threads()

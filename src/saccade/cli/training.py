@@ -31,6 +31,7 @@ from saccade.train.start import load as load_material
 
 CHANGEABLE = ("learning_rate", *LENGTHS)  # settings that a resumed run may change
 TINY = 128  # the width of the smallest preset
+TOLD = 0.1  # share of a plan by which it must change to be told of; plan.json tells of every turn
 FEW_STEPS = 200  # a plan of fewer is not enough to learn anything
 
 
@@ -206,7 +207,7 @@ def _progress(run: Run, held: list[Pair]) -> Iterator[Callable[[Step], None]]:
             speed = f", {tokens / elapsed:,.0f} tokens/s" if elapsed > 0.5 else ""
             if step.cut:
                 say(f"the time ran out: cut at step {step.step} of {step.planned}")
-            elif step.score is not None and step.planned != step.steps:
+            elif step.score is not None and abs(step.steps - step.planned) > TOLD * step.planned:
                 pace = "longer" if step.steps < step.planned else "less"
                 say(f"steps take {pace} than measured: the plan goes from {step.planned} to {step.steps} of them")
             if step.score is not None:

@@ -129,7 +129,8 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         chosen,
         size,
         settings,
-        f"{amount.pairs:,} pairs of {kind}, time for some {amount.passes:.0f} epochs: dropout {dropout}",
+        f"{amount.pairs:,} pairs of {kind}, time for some {amount.passes:.{0 if amount.passes >= 2 else 1}f} epochs: "
+        f"dropout {dropout}",
     )
 
 

@@ -81,8 +81,11 @@ def choose(
     learnt = _learnt(config, texts)
     if not seen:
         material.shorten(learnt["source"], learnt["target"], max(MOST_TOKENS, config.model.longest_source or 0))
-        amount = replace(amount, passes=_passes(config, learnt, material))
+        usual, amount = picked.preset, replace(amount, passes=_passes(config, learnt, material))
         config, picked = _drafted(asked, amount, preset)
+        if picked.preset != usual:  # a smaller model sees more
+            amount = replace(amount, passes=_passes(config, learnt, material))
+            config, picked = _drafted(asked, amount, picked.preset)
     own = ((part, asked[part]) for part in ("model", "train"))
     others = "".join(_instead(picked.settings[part], given) for part, given in own)
     say(f"model: {picked.family}, {picked.preset} ({picked.why}){others}")
