@@ -535,9 +535,10 @@ def test_few_dev_sources_do_not_choose_the_weights(tmp_path, monkeypatch):
     """Their score is mostly chance, so the loss decides."""
     scores = iter([50.0, *[10.0] * 100])
     monkeypatch.setattr(loop_module.Learner, "_score", lambda *_: next(scores))
-    monkeypatch.setattr(loop_module.Learner, "_telling", lambda _: False)
+    monkeypatch.setattr(loop_module, "TELLING", 10**9)
+    many = [*DEV, *TASKS["reverse"].pairs("test", size=1100)]  # of which 1,000 are written
     run = start(tmp_path / "run")
-    train(run)
+    train(run, PAIRS, many)
     _, facts = load_tensors(run.path / "model.safetensors")
     best = min(run.notes(), key=lambda note: note["dev_loss"])
     assert facts["step"] == best["step"]

@@ -135,10 +135,10 @@ class Learner:
         looked = time.perf_counter()
         dev_loss, score = self.evaluate()
         self.stale += 1
-        judged = (score if self._telling() else 0.0, -dev_loss)
-        if judged > self.best:
+        judged = (score, -dev_loss)
+        if self._beats(judged, self.best):
             self.best, self.stale = judged, 0
-            if self.best > self.kept:
+            if self._beats(judged, self.kept):
                 facts = {"step": self.step, "best": self.best}
                 save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), facts)
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
@@ -156,9 +156,10 @@ class Learner:
         ailing = self.ailing() if self.plan.progress(self.step) >= GROWN else None
         return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late, ailing)
 
-    def _telling(self) -> bool:
-        """Whether so many dev sources are written that their score can choose among weights; else the loss does."""
-        return self.plan.dev_sources >= min(TELLING, len({p.source for p in self.dev}))
+    def _beats(self, one: tuple[float, float], other: tuple[float, float]) -> bool:
+        """By (score, −loss); where too few dev sources are written for a score to choose among weights, by the loss."""
+        telling = self.plan.dev_sources >= min(TELLING, len({p.source for p in self.dev}))
+        return one > other if telling else one[1] > other[1]
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
