@@ -1,9 +1,10 @@
 """How every room writes a file: beside it and renamed, so that a reader sees the old one or the new, never half."""
 
+import errno
 import glob
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -23,9 +24,10 @@ def written(path: Path) -> Iterator[Path]:
     if path.exists() and not (path.is_file() or path.is_dir()):
         yield path
         return
-    place = path.resolve()
+    place = led_to(path)
     for left in forsaken(place.parent, place.name):
-        left.unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else's
+            left.unlink()
     beside = place.with_name(part(place.name))
     try:
         yield beside
@@ -36,6 +38,14 @@ def written(path: Path) -> Iterator[Path]:
         raise UnwrittenError(path, error) from None
     finally:
         beside.unlink(missing_ok=True)
+
+
+def led_to(path: Path) -> Path:
+    """The file itself, wherever links lead; those that lead round in a circle lead nowhere."""
+    try:
+        return path.resolve()
+    except RuntimeError:
+        raise UnwrittenError(path, OSError(errno.ELOOP, os.strerror(errno.ELOOP))) from None
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -38,3 +38,23 @@ def test_what_a_killed_process_left_beside_a_file_is_gone_with_the_next(tmp_path
     write_whole(tmp_path / "a[b", b"whole")
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["a[b", other.name, alive.name])
     assert part("x") == f"x.{os.getpid()}.part"
+
+
+def test_what_cannot_be_taken_away_is_left(tmp_path):
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    stuck = tmp_path / f"file.{done.pid}.part"
+    stuck.mkdir()  # as little to be unlinked as somebody else's file
+    write_whole(tmp_path / "file", b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
+    assert stuck.is_dir()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="there a circle of links leads to itself")
+def test_links_that_lead_round_in_a_circle_lead_nowhere(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    with pytest.raises(UnwrittenError, match="one: cannot be written"):
+        write_whole(one, b"whole")
+    assert one.is_symlink()

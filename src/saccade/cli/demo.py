@@ -13,6 +13,7 @@ from saccade.cli.words import Meter, say
 from saccade.data import TASKS
 from saccade.errors import unknown
 from saccade.evaluate import Report, evaluate
+from saccade.files import write_whole
 from saccade.see import page
 from saccade.train import Run, load, start
 from saccade.train.choices import Asked
@@ -91,7 +92,7 @@ def demo_command(task: str, output: Path, colour: bool, began: float) -> None:
         print(prediction.drawn(colour=colour))
     file = output / "glances.html"
     lead = demo.lead.format(report.scores[demo.figure])
-    file.write_text(page(predictions, title="Where it looked", lead=lead), encoding="utf-8")
+    write_whole(file, page(predictions, title="Where it looked", lead=lead).encode())
     sys.stdout.flush()
     say(f"\nThe same as a page: {file}")
     name = "saccade" if shutil.which("saccade") else sys.argv[0]

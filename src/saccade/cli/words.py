@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from saccade.errors import UsageError
+from saccade.files import led_to
 
 SOON = 2.0  # seconds: what is done by then needs no meter
 OFTEN = 0.1  # between two looks of one in a terminal
@@ -71,6 +72,6 @@ def check_place(path: Path) -> None:
     """Whether a file can be written there, before anything is computed."""
     if path.is_dir():
         raise UsageError(f"{path}: is a folder, expected a file")
-    there = path if path.exists() and not path.is_file() else path.resolve().parent  # a pipe is written to as it is
+    there = path if path.exists() and not path.is_file() else led_to(path).parent  # a pipe is written to as it is
     if not there.exists() or not os.access(there, os.W_OK):
         raise ValueError(f"{path}: cannot be written there")
