@@ -451,7 +451,18 @@ class TestFrames:
 )
 def test_products_are_rounded_only_where_that_is_quicker(monkeypatch, told, width, picked):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: told, raising=False)
-    asked = {"model": {"width": width}, "train": {"batch_tokens": 1000}}
-    assert precision(asked) == picked
-    assert precision({**asked, "image": {}}) == "float32"
-    assert precision({**asked, "image": {"backbone": "efficientnet_lite0"}}) == picked
+    asked = {"model": {"width": width}, "train": {"batch_tokens": "1000"}}  # as a file may have it
+    assert precision(RunConfig.read(asked)) == picked
+    assert precision(RunConfig.read({**asked, "image": {}})) == "float32"
+    eyes = {"encoder": "pretrained", "backbone": "efficientnet_lite0", "stride": 32, "channels": 1280, "weights": "w"}
+    assert precision(RunConfig.read({**asked, "image": eyes})) == picked
+
+
+def test_none_leaves_a_setting_open(tmp_path):
+    """As from Python, where one may hand on what one was not told."""
+    left_open = {"minutes": None, "epochs": None, "steps": 3}
+    run, _ = start(tmp_path / "run", {"data": {"train": ["copy"]}, "train": left_open}, say=lambda _: None)
+    assert (run.config.train.steps, run.config.train.minutes) == (3, None)
+    train: dict[str, object] = {"minutes": None}
+    choices.set_length(train)
+    assert train == {"minutes": choices.MINUTES}

@@ -130,7 +130,7 @@ def automatic(amount: Amount, asked: dict[str, Any], family: Family | None = Non
         size,
         settings,
         f"{amount.pairs:,} pairs of {kind}, time for some {amount.passes:.{0 if amount.passes >= 2 else 1}f} epochs: "
-        f"dropout {dropout}",
+        f"dropout {settings['model']['dropout']}",
     )
 
 

@@ -70,8 +70,7 @@ def choose(
     _choose_symbols(asked, texts, say)
     asked.setdefault("model", {})
     train = asked.setdefault("train", {})
-    if not set(LENGTHS) & set(train):
-        train["minutes"] = MINUTES
+    set_length(train)
     spelt = any(asked[side]["kind"] in ("characters", "symbols") for side in texts)
     lent = seen and asked["image"].get("backbone") is not None
     amount = Amount(material.count, spelt, minutes=train.get("minutes"), pictures=seen, lent=lent)
@@ -129,8 +128,10 @@ def _drafted(asked: Asked, amount: Amount, preset: str) -> tuple[RunConfig, Auto
     settings = {**asked, **{part: {**picked.settings[part], **asked[part]} for part in ("model", "train")}}
     if amount.pictures:
         settings["image"] = near(asked["image"], picked.family)
-    settings["train"].setdefault("precision", precision(settings))
-    return RunConfig.read(settings), picked
+    config = RunConfig.read(settings)
+    if "precision" not in settings["train"]:
+        config = config.model_copy(update={"train": config.train.model_copy(update={"precision": precision(config)})})
+    return config, picked
 
 
 def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material) -> float:
@@ -164,12 +165,18 @@ def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material)
     return min(steps, most_steps(config.train, round(epoch))) / epoch
 
 
-def precision(settings: Asked) -> str:
+def set_length(train: dict[str, Any]) -> None:
+    """Who says nothing of how long to train gets the usual budget."""
+    if all(train.get(name) is None for name in LENGTHS):
+        train["minutes"] = MINUTES
+
+
+def precision(config: RunConfig) -> str:
     """What products are computed in: bfloat16 where a processor has instructions for it and they are large enough."""
     told = getattr(torch.cpu, "get_capabilities", dict[str, Any])()  # since torch 2.9
-    able = settings["train"].get("device", "cpu") == "cpu" and (told.get("avx512_bf16") or told.get("amx_bf16"))
-    size = settings["train"]["batch_tokens"] * settings["model"]["width"]
-    pixels = "image" in settings and settings["image"].get("backbone") is None  # convolutions are no quicker for it
+    able = config.train.device == "cpu" and (told.get("avx512_bf16") or told.get("amx_bf16"))
+    size = config.train.batch_tokens * config.model.width
+    pixels = config.image is not None and config.image.backbone is None  # convolutions are no quicker for it
     return "bfloat16" if able and not pixels and size >= ROUNDED else "float32"
 
 
@@ -200,7 +207,9 @@ def _ordered(
         return config
     train = config.train.model_copy(update={"diagonal": 1.0})
     short = _short(numbers) and max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
-    walks, both = _ways(config.model, asked["model"], material.count, passes, short) if spelt else (False, False)
+    walks, both = config.model.walk, config.model.both_ways
+    if spelt:
+        walks, both = _ways(config.model, asked["model"], material.count, passes, short)
     along = "walks along it and " if walks else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {along}begins near the diagonal")
     model = config.model.model_copy(update={"walk": walks, "both_ways": both})
@@ -230,7 +239,7 @@ def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, sh
     if "walk" not in own and model.can_walk and short:
         walks = few or plenty or passes < HURRIED
     if "both_ways" not in own and model.family == "luong":
-        both = passes >= LEISURE if plenty else passes >= HURRIED and not few and not walks
+        both = passes >= (LEISURE if walks else HURRIED) and not few and (plenty or not walks)
     return walks, both
 
 

@@ -31,14 +31,14 @@ def picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str],
 
 def guessed_passes(train: dict[str, Any], texts: list[str], kind: str) -> float:
     """About how often every picture will be seen. Known before any picture was read, so no more than a guess."""
-    if "epochs" in train:
+    if train.get("epochs") is not None:
         return float(train["epochs"])
     spelt = kind in ("characters", "symbols")
     words = sum(len(text.split()) for text in texts)
     tokens = max(
         1, sum(map(len, texts)) if kind == "characters" else words if spelt or kind == "words" else 1.3 * words
     )
-    if "steps" in train:
+    if train.get("steps") is not None:
         seen = train["steps"] * train.get("batch_tokens", 100 if spelt else 1000) / 2
         return float(min(seen / tokens, train["steps"]))  # few pictures do not fill a batch: an epoch is one
     return float(60 * train["minutes"] * (READING if spelt else CAPTIONING) / tokens)

@@ -33,7 +33,7 @@ from saccade.data import (
 from saccade.errors import UsageError
 from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
-from saccade.train.choices import MINUTES, ORDERED, Asked, choose
+from saccade.train.choices import ORDERED, Asked, choose, set_length
 from saccade.train.memory import check_room
 from saccade.train.pictures import check_eyes, check_grid, check_mirror
 from saccade.train.run import Run, source_size
@@ -192,8 +192,7 @@ def _lent(asked: Asked, lender: Run) -> tuple[RunConfig, Tokeniser | Frame, Toke
             raise UsageError(f"--init: the run lends its {section}, so nothing of it can be changed")
     lent = lender.config.settings()
     train = dict(asked.get("train", {}))
-    if not set(LENGTHS) & set(train):
-        train["minutes"] = MINUTES
+    set_length(train)
     kept = {k: v for k, v in lent["train"].items() if k not in LENGTHS}
     config = RunConfig.read({**lent, "data": asked["data"], "train": {**kept, **train}})
     return config, lender.source, lender.target, lender.lends()
