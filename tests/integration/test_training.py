@@ -20,6 +20,7 @@ from saccade.data import START, STOP, TASKS, Batch, Examples, Pair, Tokeniser, t
 from saccade.search import beam_search
 from saccade.train import Plan, Run, Stopped
 from saccade.train import train as train_examples
+from saccade.train.loop import Judged
 from saccade.train.plan import Speed
 from saccade.train.run import load_tensors, save_tensors
 
@@ -543,6 +544,27 @@ def test_few_dev_sources_do_not_choose_the_weights(tmp_path, monkeypatch):
     best = min(run.notes(), key=lambda note: note["dev_loss"])
     assert facts["step"] == best["step"]
     assert best["score"] == 10
+
+
+def test_scores_of_other_dev_sources_are_not_compared():
+    """A resumed run with less time looks at fewer of them: whoever was lucky there would win, or lose, for good."""
+    before = Judged(90.0, -0.5, 1000)
+    assert Judged(91.0, -0.6, 1000).beats(before, 1000)
+    assert not Judged(89.0, -0.4, 1000).beats(before, 1000)
+    assert not Judged(95.0, -0.6, 200).beats(before, 1000)  # by the loss: it is of all of them in both
+    assert Judged(85.0, -0.4, 200).beats(before, 1000)
+    assert not Judged(95.0, -0.6, 20).beats(Judged(90.0, -0.5, 20), 1000)  # too few to choose by
+    assert Judged(95.0, -0.6, 20).beats(Judged(90.0, -0.5, 20), 20)  # all that there are
+    assert Judged(0.0, -9.0, 20).beats(Judged(), 1000)  # better than nothing
+
+
+def test_what_a_run_is_told_to_be_is_of_the_weights_that_are_kept(tmp_path, monkeypatch):
+    scores = iter([50.0, *[10.0] * 100])
+    monkeypatch.setattr(loop_module.Learner, "_score", lambda *_: next(scores))
+    monkeypatch.setattr(loop_module, "TELLING", 10**9)
+    run = start(tmp_path / "run")
+    train(run, PAIRS, [*DEV, *TASKS["reverse"].pairs("test", size=1100)])  # so the loss chooses, not the score
+    assert run.facts()["dev_exact"] == 10
 
 
 def test_a_checkpoint_that_cannot_be_read_this_time_is_left_where_it_is(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.config import ModelConfig
-from saccade.data import Batch, Examples, Pair, batches, numbered, spread
+from saccade.data import Batch, Examples, Frame, Pair, batches, numbered, spread
 from saccade.files import UnwrittenError
 from saccade.metrics import ailments, judged_by, plain, text_scores
 from saccade.search import Options, Translator
@@ -80,20 +81,38 @@ def train(
         raise ValueError(f"{error}; go on with: saccade train --resume {run.path}") from None
 
 
+class Judged(NamedTuple):
+    """How good weights are; the more, the better."""
+
+    score: float = -math.inf
+    loss: float = -math.inf  # on the dev set, negated
+    sources: int = 0  # dev sources that the score is of; 0: older files do not tell
+
+    def beats(self, other: "Judged", all_sources: int) -> bool:
+        """By the score, and of equal ones by the loss; where scores are of other dev sources, or of too few to choose
+        among weights, by the loss alone, which is always of the same.
+        """
+        if other.score == -math.inf:
+            return True
+        telling = self.sources >= min(TELLING, all_sources) and other.sources in (0, self.sources)
+        return self > other if telling else self.loss > other.loss
+
+
 class Learner:
     """Everything that changes while a run learns, and how it is written down and read back."""
 
     def __init__(self, run: Run, examples: Examples, dev: Sequence[Pair], began: float | None = None) -> None:
         mind_memory()
         self.run, self.config, self.examples, self.dev = run, run.config.train, examples, list(dev)
-        self.dev_examples = numbered(spread(self.dev, DEV_PAIRS), run.source, run.target)
+        pictures = numbered(dev, run.source, run.target).pictures if isinstance(run.source, Frame) else None
+        self.dev_examples = numbered(spread(self.dev, DEV_PAIRS), run.source, run.target, pictures)
         self.metric = judged_by(run.config.target.spelt, (p.target for p in self.dev))
         run.count(examples)
         self.model = run.first_model().to(find_device(self.config.device))
         self.optimiser = optimiser_of(self.model, self.config)
         self.average = copy.deepcopy(self.model)
         self.step = self.epoch = self.place = 0  # place: batches of this epoch that were done
-        self.best, self.stale = (-math.inf, -math.inf), 0  # (score, −loss), and looks at the dev set since then
+        self.best, self.stale = Judged(), 0  # and looks at the dev set since then
         self.kept = self._kept()
         self.todo: Iterator[NDArray[np.int64]] = iter(())
         self.ordered: tuple[int, list[NDArray[np.int64]]] = (-1, [])  # the batches of the last epoch that was asked for
@@ -135,10 +154,10 @@ class Learner:
         looked = time.perf_counter()
         dev_loss, score = self.evaluate()
         self.stale += 1
-        judged = (score, -dev_loss)
-        if self._beats(judged, self.best):
+        judged, everyone = Judged(score, -dev_loss, self.plan.dev_sources), len({p.source for p in self.dev})
+        if judged.beats(self.best, everyone):
             self.best, self.stale = judged, 0
-            if self._beats(judged, self.kept):
+            if judged.beats(self.kept, everyone):
                 facts = {"step": self.step, "best": self.best}
                 save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), facts)
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
@@ -155,11 +174,6 @@ class Learner:
             self._repace(looked)
         ailing = self.ailing() if self.plan.progress(self.step) >= GROWN else None
         return Progress(self.step, self.plan.last, loss, tokens, dev_loss, score, planned, late, ailing)
-
-    def _beats(self, one: tuple[float, float], other: tuple[float, float]) -> bool:
-        """By (score, −loss); where too few dev sources are written for a score to choose among weights, by the loss."""
-        telling = self.plan.dev_sources >= min(TELLING, len({p.source for p in self.dev}))
-        return one > other if telling else one[1] > other[1]
 
     def evaluate(self) -> tuple[float, float]:
         """The loss on the dev set, for each real token, and the task's score, both of the averaged weights."""
@@ -248,27 +262,27 @@ class Learner:
         self.optimiser.load_state_dict({"state": state, "param_groups": groups})
         torch.set_rng_state(tensors["chance"])
         self.step, self.epoch, self.place, self.stale = (facts[k] for k in ("step", "epoch", "place", "stale"))
-        self.best = tuple(facts["best"])
+        self.best = Judged(*facts["best"])
         self.todo = itertools.islice(iter(self._epoch(self.epoch)), self.place, None)
 
-    def _kept(self) -> tuple[float, float]:
+    def _kept(self) -> Judged:
         """How good the weights in model.safetensors are, as `best` has it.
 
         A run that had to go back keeps them until it has better ones; what it follows besides starts anew, so that it
         comes to the same end.
         """
-        none, path = (-math.inf, -math.inf), self.run.path / "model.safetensors"
+        path = self.run.path / "model.safetensors"
         if not path.exists():
-            return none
+            return Judged()
         try:
             tensors, facts = load_tensors(path)
         except TornError:
-            return none
+            return Judged()
         if not _alike(tensors, self.model.state_dict()):
-            return none
-        noted = {n["step"]: (n["score"], -n["dev_loss"]) for n in self.run.notes()}  # older files tell only the step
-        score, loss = facts.get("best") or noted.get(facts.get("step"), none)
-        return score, loss
+            return Judged()
+        noted = {n["step"]: Judged(n["score"], -n["dev_loss"]) for n in self.run.notes()}
+        best = facts.get("best")  # older files tell only the step
+        return noted.get(facts.get("step"), Judged()) if best is None else Judged(*best)
 
     def _plan(self, began: float | None) -> Plan:
         path = self.run.path / "plan.json"

@@ -253,7 +253,9 @@ class Run:
         plan = Plan.load(self.path / "plan.json") if (self.path / "plan.json").exists() else None
         usual = "exact" if self.config.target.spelt else "bleu"  # older files do not tell
         metric = next((n["metric"] for n in notes if "metric" in n), usual)
-        best = max(notes, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
+        kept = self._kept_step()  # older files do not tell
+        likely = [n for n in notes if n["step"] == kept] or notes
+        best = max(likely, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
         return {
             "family": self.config.model.family,
             "parameters": sum(p.numel() for p in model.parameters()),
@@ -267,6 +269,15 @@ class Run:
             **({"dev_loss": best["dev_loss"], f"dev_{metric}": best["score"]} if best else {}),
             "model": self.config.model.settings(),
         }
+
+    def _kept_step(self) -> int | None:
+        """The step whose weights are kept as the best."""
+        try:
+            with safe_open(self.path / "model.safetensors", "pt") as file:
+                step = json.loads((file.metadata() or {})["facts"])["step"]
+                return step if isinstance(step, int) else None
+        except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError):
+            return None
 
     def reads(self) -> str:
         """What its sources are."""
