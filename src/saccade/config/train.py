@@ -66,7 +66,7 @@ class TrainConfig(Config):
     )
     evaluations: PositiveInt = Field(10, description="How often the dev set is looked at, and a checkpoint written.")
     patience: PositiveInt | None = Field(
-        None, description="Stop after so many looks at the dev set without a better score; if not given, never."
+        None, description="Stop after so many looks at the dev set that found nothing better; if not given, never."
     )
     tensorboard: bool = Field(False, description="Whether to write RUN/tensorboard too; needs saccade[tensorboard].")
     precision: Literal["float32", "bfloat16"] = Field(

@@ -67,11 +67,7 @@ def read_pairs(
 ) -> Corpus:
     """Pairs from one file, or from two parallel ones, all at once."""
     corpus = Corpus()
-    for found in stream_pairs(*paths, columns=columns, langs=langs, strict=strict):
-        if isinstance(found, Pair):
-            corpus.pairs.append(found)
-        else:
-            corpus.skipped.append(found)
+    corpus.pairs.extend(corpus.sift(stream_pairs(*paths, columns=columns, langs=langs, strict=strict)))
     return corpus
 
 
