@@ -1,9 +1,11 @@
 """Training: a run resumes bit for bit, keeps plain files, and learns."""
 
+import itertools
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,7 +67,7 @@ class InterruptedHereError(Exception):
     pass
 
 
-def interrupt(run: Run, moments: list[int]) -> None:
+def interrupt(run: Run, moments: list[int], dev=DEV) -> None:
     """Trains it up to each of these steps, every time as a new process would that knows nothing of the last."""
     for moment in moments:
 
@@ -74,7 +76,7 @@ def interrupt(run: Run, moments: list[int]) -> None:
                 raise InterruptedHereError
 
         with pytest.raises(InterruptedHereError):
-            train(Run.open(run.path), PAIRS, DEV, stop)
+            train(Run.open(run.path), PAIRS, dev, stop)
         torch.manual_seed(time.time_ns() % 2**31)
 
 
@@ -546,6 +548,14 @@ def test_few_dev_sources_do_not_choose_the_weights(tmp_path, monkeypatch):
     assert best["score"] == 10
 
 
+def test_of_many_dev_pairs_the_loss_is_of_some_from_all_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop_module, "DEV_PAIRS", 10)
+    run = start(tmp_path / "run")
+    learner = loop_module.Learner(run, Examples.of(tokenise(PAIRS, run.source, run.target)), DEV)
+    some = Examples.of(tokenise(DEV[::4], run.source, run.target))  # DEV has 40
+    assert [learner.dev_examples[i] for i in range(len(learner.dev_examples))] == [some[i] for i in range(10)]
+
+
 def test_scores_of_other_dev_sources_are_not_compared():
     """A resumed run with less time looks at fewer of them: whoever was lucky there would win, or lose, for good."""
     before = Judged(90.0, -0.5, 1000)
@@ -556,6 +566,22 @@ def test_scores_of_other_dev_sources_are_not_compared():
     assert not Judged(95.0, -0.6, 20).beats(Judged(90.0, -0.5, 20), 1000)  # too few to choose by
     assert Judged(95.0, -0.6, 20).beats(Judged(90.0, -0.5, 20), 20)  # all that there are
     assert Judged(0.0, -9.0, 20).beats(Judged(), 1000)  # better than nothing
+
+
+def test_a_new_plan_of_other_dev_sources_keeps_the_same_weights_however_often_it_is_killed(tmp_path, monkeypatch):
+    pairs = [Pair(" ".join(w), " ".join(w)) for w in itertools.permutations("abcdef", 3)]
+    first = start(tmp_path / "straight", train={"steps": 2, "batch_tokens": 600, "evaluations": 1})
+    found = {2: (0.8, 20.0), 3: (0.7, 30.0), 4: (0.75, 25.0), 5: (0.85, 40.0), 6: (0.9, 45.0)}  # loss and score
+    monkeypatch.setattr(loop_module.Learner, "evaluate", lambda learner: found[learner.step])
+    Plan(2, 2, dev_sources=100, reported=100).save(first.path / "plan.json")
+    train(first, PAIRS, pairs)
+    again = first.replan({"steps": 4})
+    Plan(6, 1, dev_sources=120, reported=120, start=2).save(again.path / "plan.json")
+    shutil.copytree(first.path, tmp_path / "killed")
+    train(Run.open(again.path), PAIRS, pairs)
+    interrupt(Run.open(tmp_path / "killed"), [3, 4, 5, 6], pairs)
+    assert_same_bits(again.path, tmp_path / "killed")
+    assert load_tensors(again.path / "model.safetensors")[1]["step"] == 6  # the best by its score
 
 
 def test_what_a_run_is_told_to_be_is_of_the_weights_that_are_kept(tmp_path, monkeypatch):

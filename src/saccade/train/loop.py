@@ -158,6 +158,7 @@ class Learner:
         if judged.beats(self.best, everyone):
             self.best, self.stale = judged, 0
             if judged.beats(self.kept, everyone):
+                self.kept = judged  # as a run that was killed would read it back
                 facts = {"step": self.step, "best": self.best}
                 save_tensors(self.run.path / "model.safetensors", self.average.state_dict(), facts)
         if self.config.patience is not None and self.stale >= self.config.patience and self.step < self.plan.last:
