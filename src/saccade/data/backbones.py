@@ -95,6 +95,8 @@ def _from_transformers(name: str) -> Backbone:
     disable_progress_bar()  # type: ignore[no-untyped-call]
     set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # who cannot be reached is said once, below
+    with torch.device("cpu"):  # now torch notes which functions make tensors, before others stand in their place:
+        torch.empty(0)  # transformers swaps linspace while it loads, and torch.device("meta") would not know it again
     try:
         network = AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False).eval()
     except Exception as error:  # it has many words for one thing
