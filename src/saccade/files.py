@@ -1,11 +1,14 @@
 """How every room writes a file: beside it and renamed, so that a reader sees the old one or the new, never half."""
 
 import errno
-import glob
+import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+IDLE = 24 * 3600  # seconds after which nobody writes there any more: of another machine's processes nothing is known
 
 
 class UnwrittenError(ValueError):
@@ -37,7 +40,8 @@ def written(path: Path) -> Iterator[Path]:
             raise  # what was to be written could not be read
         raise UnwrittenError(path, error) from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is no such folder
+            beside.unlink(missing_ok=True)
 
 
 def led_to(path: Path) -> Path:
@@ -55,14 +59,18 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def part(name: str) -> str:
-    """What a file or folder is called while this process makes it."""
-    return f"{name}.{os.getpid()}.part"
+    """What a file or folder is called while this process makes it: as no other is, however long its name."""
+    return f".saccade-{_short(name)}.{os.getpid()}.part"
 
 
 def forsaken(folder: Path, name: str | None = None) -> list[Path]:
     """Parts, of this name or of any, whose process was killed."""
-    named = "*" if name is None else glob.escape(name)
-    return [path for path in folder.glob(f"{named}.*.part") if _gone(path.name.split(".")[-2])]
+    named = "*" if name is None else _short(name)
+    return [path for path in folder.glob(f".saccade-{named}.*.part") if _gone(path.name.split(".")[-2]) and _idle(path)]
+
+
+def _short(name: str) -> str:
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
 
 
 def _gone(process: str) -> bool:
@@ -75,3 +83,11 @@ def _gone(process: str) -> bool:
     except PermissionError:
         pass  # somebody else's
     return False
+
+
+def _idle(path: Path) -> bool:
+    try:
+        touched: float = max(p.stat().st_mtime for p in (path, *(path.iterdir() if path.is_dir() else ())))
+        return time.time() - touched > IDLE
+    except OSError:  # another process was just quicker
+        return False

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -27,27 +28,63 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_process_left_beside_a_file_is_gone_with_the_next(tmp_path):
+def left_by(process: int, path, days: float = 2):
+    """What this process left half made of a file so long ago."""
+    half = path.with_name(part(path.name).replace(f".{os.getpid()}.", f".{process}."))
+    half.write_text("half")
+    os.utime(half, (time.time() - days * 24 * 3600,) * 2)
+    return half
+
+
+@pytest.fixture
+def killed() -> int:
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
-    own, other, alive = (
-        tmp_path / f"{name}.part" for name in (f"a[b.{done.pid}", f"c.{done.pid}", f"a[b.{os.getppid()}")
-    )
-    for path in (own, other, alive):
-        path.write_text("half")
+    return done.pid
+
+
+def test_what_a_killed_process_left_beside_a_file_is_gone_with_the_next(tmp_path, killed):
+    own = left_by(killed, tmp_path / "a[b")
+    kept = [left_by(killed, tmp_path / "c"), left_by(os.getppid(), tmp_path / "a[b")]
     write_whole(tmp_path / "a[b", b"whole")
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["a[b", other.name, alive.name])
-    assert part("x") == f"x.{os.getpid()}.part"
+    assert not own.exists()
+    assert all(path.exists() for path in kept)
 
 
-def test_what_cannot_be_taken_away_is_left(tmp_path):
-    done = subprocess.Popen([sys.executable, "-c", ""])
-    done.wait()
-    stuck = tmp_path / f"file.{done.pid}.part"
+def test_what_may_be_written_on_another_machine_is_left(tmp_path, killed):
+    recent = left_by(killed, tmp_path / "file", days=0.5)  # there a process has this number, perhaps
+    write_whole(tmp_path / "file", b"whole")
+    assert recent.exists()
+
+
+def test_a_file_of_somebody_else_is_left_whatever_it_is_called(tmp_path, killed):
+    theirs = tmp_path / f"file.{killed}.part"
+    theirs.write_text("of an archive that was split")
+    os.utime(theirs, (0, 0))
+    write_whole(tmp_path / "file", b"whole")
+    assert theirs.exists()
+
+
+def test_what_cannot_be_taken_away_is_left(tmp_path, killed):
+    stuck = left_by(killed, tmp_path / "file")
+    stuck.unlink()
     stuck.mkdir()  # as little to be unlinked as somebody else's file
+    os.utime(stuck, (0, 0))
     write_whole(tmp_path / "file", b"whole")
     assert (tmp_path / "file").read_bytes() == b"whole"
     assert stuck.is_dir()
+
+
+def test_a_name_may_be_as_long_as_names_may_be(tmp_path):
+    path = tmp_path / ("가" * 85)  # 255 bytes
+    write_whole(path, b"whole")
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_below_a_file_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("plain")
+    with pytest.raises(UnwrittenError, match="Not a directory"):
+        write_whole(tmp_path / "file" / "below", b"whole")
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="there a circle of links leads to itself")

@@ -72,6 +72,7 @@ def check_place(path: Path) -> None:
     """Whether a file can be written there, before anything is computed."""
     if path.is_dir():
         raise UsageError(f"{path}: is a folder, expected a file")
-    there = path if path.exists() and not path.is_file() else led_to(path).parent  # a pipe is written to as it is
-    if not there.exists() or not os.access(there, os.W_OK):
+    pipe = path.exists() and not path.is_file()  # which is written to as it is
+    there = path if pipe else led_to(path).parent
+    if not (pipe or there.is_dir()) or not os.access(there, os.W_OK):
         raise ValueError(f"{path}: cannot be written there")

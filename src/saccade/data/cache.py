@@ -2,13 +2,10 @@
 
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from saccade.files import forsaken, part
-
-IDLE = 24 * 3600  # seconds after which nobody writes there any more, also on another machine with the same cache
 
 
 def cache_folder() -> Path:
@@ -22,8 +19,7 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
     if folder.exists():
         return
     for left in forsaken(folder.parent):
-        if _idle(left):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(left, ignore_errors=True)
     beside = folder.with_name(part(folder.name))
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -35,10 +31,3 @@ def make_once(folder: Path, fill: Callable[[Path], None]) -> None:
             raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-
-
-def _idle(folder: Path) -> bool:
-    try:
-        return time.time() - max(p.stat().st_mtime for p in (folder, *folder.iterdir())) > IDLE
-    except OSError:  # another process was just quicker
-        return False
