@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import saccade.data.corpus as corpus_module
 import saccade.data.order as order_module
 from saccade.data import TASKS, Examples, Pair, Source, Tokeniser, choose_tokenisers, gather, read_pairs, tokenise
 from saccade.data.examples import cached
 from saccade.data.order import order
+from saccade.files import part
 
 PAIRS = [Pair(f"word {i} {i * 7 % 13}", f"target {i * 3 % 17}") for i in range(400)]
 
@@ -102,7 +104,11 @@ def test_a_cache_that_fails_leaves_nothing_behind(cache):
 def test_what_a_killed_process_left_in_the_cache_is_removed(cache):
     done = subprocess.Popen([sys.executable, "-c", ""])
     done.wait()
-    left, recent, alive = (cache / f"{name}.part" for name in (f"a.{done.pid}", f"b.{done.pid}", f"c.{os.getppid()}"))
+    dead, living = str(done.pid), str(os.getppid())
+    left, recent, alive = (
+        cache / part(name).replace(f".{os.getpid()}.", f".{process}.")
+        for name, process in (("a", dead), ("b", dead), ("c", living))
+    )
     for folder in (left, recent, alive):
         folder.mkdir(parents=True)
         (folder / "source").write_text("half")
@@ -304,11 +310,31 @@ def test_whether_the_target_keeps_step_is_found_out_from_the_pairs(seed, task):
     assert low <= found <= high + 1e-9
 
 
+def test_of_a_corpus_larger_than_memory_what_is_at_hand_has_no_pair_that_is_too_long(tmp_path, cache, monkeypatch):
+    monkeypatch.setattr(corpus_module, "SAMPLE", 50)
+    rows = [f"{'ab' * 40 if i % 10 == 3 else 'ab'}{i}\t{i}\n" for i in range(200)]
+    (tmp_path / "large.tsv").write_text("".join(rows))
+    material = gather(Source([str(tmp_path / "large.tsv")]), Source([str(tmp_path / "large.tsv")]), large=0)
+    source, target = (Tokeniser.train([r.split("\t")[i] for r in rows], "characters") for i in (0, 1))
+    material.shorten(source, target, 30)
+    assert max(len(p.source) for p in material.sample) < 30
+    assert (len(material.sample), material.count) == (45, 200)
+    assert len(material.examples(source, target, 30)) == 180
+    assert material.untold()[-1].startswith("skipped 20 pairs: more than 30 symbols")
+
+
 def test_order_is_told_by_as_many_pairs_as_are_needed(monkeypatch):
     monkeypatch.setattr(order_module, "CELLS", 20_000)
     texts = [random.Random(i).choices(range(4, 34), k=8) for i in range(1000)]  # three times as many
     assert order([(text, text) for text in texts]) > 0.9
     assert order([(text, text[::-1]) for text in texts]) < -0.9
+
+
+def test_order_is_not_asked_of_a_pair_that_is_more_than_enough_alone(monkeypatch):
+    texts = [random.Random(i).sample(range(4, 504), k=50) for i in range(200)]
+    assert order([(text, text) for text in texts]) > 0.9
+    monkeypatch.setattr(order_module, "CELLS", 2_000)  # of one pair there are 2,500
+    assert order([(text, text) for text in texts]) == 0
 
 
 def test_order_of_nothing():

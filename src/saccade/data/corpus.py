@@ -16,6 +16,7 @@ from saccade.data.readers import recognised, side_names, stream_pairs
 from saccade.data.records import Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
+from saccade.errors import UsageError
 
 LARGE = 256 * 1024 * 1024  # bytes of files: above this pairs are not kept in memory
 SAMPLE = 500_000  # pairs of a large corpus from which tokenisers and sizes are chosen
@@ -62,11 +63,11 @@ class Source:
     def stream(self) -> Iterator[Pair | Skipped]:
         if self.task is not None:
             if self.columns or self.langs:
-                raise ValueError(f"{self.task}: a built-in task has no columns or languages to choose from")
+                raise UsageError(f"{self.task}: a built-in task has no columns or languages to choose from")
             return iter(TASKS[self.task].pairs(self.part))
         if (album := self.album) is not None:
             if self.columns or self.langs:
-                raise ValueError(f"{self.paths[0]}: pictures have no columns or languages to choose from")
+                raise UsageError(f"{self.paths[0]}: pictures have no columns or languages to choose from")
             return album.stream(self.part, self.strict)
         return stream_pairs(
             *self._files(), columns=self.columns, langs=self.langs, names=self.names, strict=self.strict
@@ -140,14 +141,16 @@ class Material:
         return examples
 
     def shorten(self, source: Tokeniser, target: Tokeniser, most: int = MOST_TOKENS) -> None:
-        """Leaves such pairs out of what is at hand; of a corpus larger than memory it happens as it is read."""
+        """Leaves such pairs out of what is at hand; of a corpus larger than memory they are told of as it is read."""
         file, long = self.source.paths[0], Corpus()
         if held := list(long.sift(self._short(self.dev, self.held or file, source, target, most))):
             self.dev = held
             self.skipped.skipped += long.skipped
-        if self.count == len(self.sample):
-            self.sample = list(self.skipped.sift(self._short(self.sample, file, source, target, most)))
+        whole, long = self.count == len(self.sample), Corpus()
+        self.sample = list(long.sift(self._short(self.sample, file, source, target, most)))
+        if whole:
             self.count = len(self.sample)
+            self.skipped.skipped += long.skipped
         if not self.sample:
             raise ValueError(f"{self.source.paths[0]}: every pair has more than {most:,} symbols on a side")
 

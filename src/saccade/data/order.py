@@ -26,9 +26,10 @@ def order(examples: Sequence[Numbers]) -> float:
     given, cells = [], 0
     for i in range(0, len(examples), step):
         source, target = (np.array(side) for side in examples[i])
-        if len(source) and len(target) and cells < CELLS:
+        more = len(source) * len(target)
+        if more > 0 and cells + more <= CELLS:
             given.append((source, target))
-            cells += len(source) * len(target)
+            cells += more
     if not given:
         return 0.0
     meetings = np.concatenate([(s[:, None].astype(np.int64) << 32 | t).ravel() for s, t in given])
