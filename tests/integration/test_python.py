@@ -46,6 +46,14 @@ def test_weights_have_a_row_for_every_token_and_a_column_for_every_source_token(
     assert sum(seen.log_probabilities) == pytest.approx(seen.score, abs=1e-4)
 
 
+def test_what_might_have_stood_there_is_something_else(model):
+    seen = model("a b c d")
+    assert len(seen.runners_up) == len(seen.target_tokens)
+    for token, others in zip(seen.target_tokens, seen.runners_up, strict=True):
+        assert others
+        assert token.text.strip() not in [text.strip() for text, _ in others]
+
+
 def test_looking_never_changes_the_answer(model):
     texts = [p.source for p in TASKS["reverse"].pairs("test", size=30)]
     blind, seeing = model(texts, look=False), model(texts)

@@ -95,6 +95,10 @@ KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
         ("evaluate x copy --part foo", "unknown part 'foo' (known: dev, test, train)"),
         ("evaluate x ../pairs.tsv --part dev", "--part dev: ../pairs.tsv has no parts, unlike a built-in task"),
         ("compare x ../pairs.tsv --part dev -o y.html", "--part dev: ../pairs.tsv has no parts"),
+        ("train copy -o x --device nonsense", "train.device: 'nonsense' is not there"),
+        ("train copy -o x --device meta", "train.device: 'meta' is not there"),
+        ("evaluate x copy --length-penalty 99", "--length-penalty: 99.0, expected a number up to 10"),
+        ("translate x a --beam 1 --length-penalty 2", "change nothing with --beam 1"),
         ("translate x a --show --view foo", "view: 'foo'"),
         ("demo foo", "unknown demo 'foo' (known: dates, scenes)"),
         ("lab foo", "unknown claim 'foo'"),
@@ -111,6 +115,36 @@ def test_what_is_asked_for_wrongly_is_a_usage_error(tmp_path, monkeypatch, words
     assert says in asked.stderr
     assert len(asked.stderr.splitlines()) == 1
     assert list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--columns 1,2", "copy: a built-in task has no columns or languages to choose from"),
+        ("--set source.size=50", "source.size: is for words, bpe and unigram, but the source is symbols"),
+        ("--set image.height=64", "image: is for pictures, but the sources are text"),
+        ("--set shared=true --set source.kind=words", "shared: both sides have the same symbols, so"),
+        (
+            "--model transformer --set model.positions=learned --set model.max_length=3",
+            "model.max_length=3, but the data",
+        ),
+    ],
+)
+def test_what_does_not_go_with_the_data_is_a_usage_error_and_leaves_no_run(tmp_path, words, says):
+    asked = CliRunner().invoke(app, ["train", "copy", "-o", str(tmp_path / "x"), "--minutes", "1", *words.split()])
+    assert asked.exit_code == 2
+    assert asked.stderr.splitlines()[-1].startswith(f"error: {says}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_links_that_lead_round_in_a_circle_are_one_line(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.symlink_to(other)
+    other.symlink_to(one)
+    asked = CliRunner().invoke(app, ["train", str(one), "-o", str(tmp_path / "x")])
+    assert asked.exit_code == 1
+    assert asked.stderr.startswith(f"error: {one}")
+    assert len(asked.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ from saccade.config import ModelConfig, RunConfig
 from saccade.config.image import ImageConfig
 from saccade.config.manual import manual
 from saccade.config.presets import FAMILIES, PRESETS, Amount, automatic
+from saccade.errors import UsageError
 from saccade.model import build
+from saccade.model.walking import WalkingDecoder
 from saccade.train import Run, choices, start
 from saccade.train.choices import _ways, precision
-from saccade.train.start import load
+from saccade.train.start import check, load
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -348,9 +350,35 @@ def test_a_slow_machine_is_asked_for_less(tmp_path, monkeypatch, seconds, ways):
     (tmp_path / "a.tsv").write_text("".join(f"{row}\t{' '.join(row.upper())}\n" for row in rows), encoding="utf-8")
     monkeypatch.setattr(choices, "quickest", lambda *_: (1, seconds))
     asked = {"data": {"train": [str(tmp_path / "a.tsv")]}, "model": {"width": 24}, "train": {"minutes": 2}}
-    run, _ = start(tmp_path / "run", asked, say=print)
+    heard = []
+    run, _ = start(tmp_path / "run", asked, say=heard.append)
     assert (run.config.model.walk, run.config.model.both_ways) == ways
     assert (run.config.model.dropout == 0.4) == (seconds < 0.01)
+    if seconds < 0.01:  # no more epochs are planned, however quick it is
+        assert any("time for some 60 epochs" in line for line in heard)
+
+
+def test_what_is_measured_is_what_may_be_trained(tmp_path, monkeypatch):
+    """Of words that are spelt a walk, which takes longer than to look softly, and only what there is room for."""
+    tried = []
+
+    def quickest(model, *_):
+        tried.append(model.decoder)
+        return 1, 0.1
+
+    def no_room(_):
+        raise ValueError("no room")
+
+    asked = {"data": {"train": ["sort"]}, "train": {"minutes": 0.2}}
+    monkeypatch.setattr(choices, "quickest", quickest)
+    start(tmp_path / "run", asked, say=print)
+    assert tried
+    assert all(isinstance(decoder, WalkingDecoder) for decoder in tried)
+    tried.clear()
+    monkeypatch.setattr(choices, "check_room", no_room)
+    with pytest.raises(ValueError, match="no room"):
+        start(tmp_path / "large", asked, say=print)
+    assert not tried
 
 
 def test_a_smaller_model_is_measured_anew(tmp_path, monkeypatch):
@@ -406,7 +434,8 @@ class TestFrames:
         return run.config.image, heard
 
     @pytest.mark.parametrize(
-        ("asked", "found"), [({"height": 16}, (16, 80)), ({"width": 80}, (24, 80)), ({}, (32, 152))]
+        ("asked", "found"),
+        [({"height": 16}, (16, 80)), ({"height": "16"}, (16, 80)), ({"width": 80}, (24, 80)), ({}, (32, 152))],
     )
     def test_one_side_decides_the_other(self, album, asked, found):
         image, _ = self.started(album, **asked)
@@ -426,6 +455,16 @@ class TestFrames:
         image, _ = self.started(album, family=family, **asked)
         assert image.near is near
         assert not ImageConfig().near  # as runs were that do not say
+
+    def test_what_is_asked_of_a_frame_waits_for_the_frame(self, album):
+        (album / "captions.tsv").write_text("".join(f"{i}.png\tno{i}\n" for i in range(4)))
+        own = {"image": {"channels": 16, "shift": 0.05}, "model": {"width": 16}}
+        guided = {"data": {"train": [str(album)]}, "train": {"steps": 1, "diagonal": 1.0}, **own}
+        run, _ = start(album.parent / "run", guided, say=lambda _: None)
+        assert run.config.image.wide
+        with pytest.raises(UsageError, match="not wide enough"):
+            start(album.parent / "square", {**guided, "image": {"height": 32, "width": 32}}, say=lambda _: None)
+        check({"image": {"backbone": "facebook/dinov2-small", "height": 518, "width": 518}}, "auto")  # its cells are 14
 
     @pytest.mark.parametrize("said", ["a wall on the left", "벽이 왼쪽에 있다 하나", "{}{}4{}"])
     def test_what_a_mirror_makes_untrue_is_not_mirrored(self, album, said):
@@ -466,3 +505,17 @@ def test_none_leaves_a_setting_open(tmp_path):
     train: dict[str, object] = {"minutes": None}
     choices.set_length(train)
     assert train == {"minutes": choices.MINUTES}
+    settings = {"model": {"family": None, "width": None, "cell": "gru"}, "train": {"steps": 3, "precision": None}}
+    run, _ = start(tmp_path / "other", {"data": {"train": ["copy"]}, **settings}, say=lambda _: None)
+    assert (run.config.model.family, run.config.model.width) == ("luong", 128)
+
+
+def test_a_setting_means_what_it_is_read_as(tmp_path):
+    """In a file numbers may stand in quotes, and --set hands on words."""
+    told = {"model": {"width": "16", "counts": "no"}, "train": {"minutes": "0.02", "batch_tokens": "300"}}
+    words = ["".join(random.Random(i).choices(string.ascii_letters, k=4)) for i in range(200)]
+    (tmp_path / "a.tsv").write_text("".join(f"{word}\t{word[0]}\n" for word in words))
+    asked = {"data": {"train": [str(tmp_path / "a.tsv")]}, "shared": "no", **told}
+    run, _ = start(tmp_path / "run", asked, say=lambda _: None)
+    assert (run.config.shared, run.config.model.counts, run.config.model.width) == (False, False, 16)
+    assert run.config.source.kind == "characters"

@@ -205,12 +205,11 @@ def evaluate(
     """Measure a run on pairs it has not seen: scores with intervals, by length."""
     with plainly():
         from saccade.cli.evaluation import evaluate_command
-        from saccade.cli.translation import check_penalties
-        from saccade.search import Options
+        from saccade.cli.translation import check_penalties, options_of
 
         check_penalties(beam, (length_penalty, 0.0))
+        options = options_of(beam, length_penalty=length_penalty)
         source = _test(test, part, columns, langs, strict)
-        options = Options(beam, length_penalty=length_penalty)
         evaluate_command([run, *(together or [])], source, options, as_json, gold, attention, report)
 
 

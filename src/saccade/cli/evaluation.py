@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from saccade.cli.words import Meter, check_place, say
-from saccade.data import Corpus, Frame, Pair, Source, readable
+from saccade.data import Corpus, Frame, Source, readable
 from saccade.errors import UsageError
 from saccade.evaluate import (
     NAMES,
@@ -180,11 +180,7 @@ def _files(source: Source) -> list[str]:
 
 def _read(test: Source) -> Corpus:
     corpus = Corpus()
-    for found in test.stream():
-        if isinstance(found, Pair):
-            corpus.pairs.append(found)
-        else:
-            corpus.skipped.append(found)
+    corpus.pairs += corpus.sift(test.stream())
     return corpus
 
 

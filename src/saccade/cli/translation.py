@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 from saccade.cli.words import Meter, check_place, say
 from saccade.data import Watch, unwatched
@@ -51,9 +51,14 @@ def search_options(
     if not sample and draws != (1.0, 0, 1.0, 0):
         raise UsageError("--temperature, --top-k, --top-p and --seed are for sampling: add --sample")
     check_penalties(beam, penalties)
+    return options_of(beam or max(BEAM, nbest), nbest, *penalties, sample, *draws)
+
+
+def options_of(*told: Any, **more: Any) -> Options:
+    """How to search; a mistake is told in the words of the command line."""
     try:
-        return Options(beam or max(BEAM, nbest), nbest, *penalties, sample, *draws)
-    except ValueError as error:
+        return Options(*told, **more)
+    except UsageError as error:
         raise UsageError(f"--{str(error).replace('_', '-', 1)}") from None
 
 

@@ -33,6 +33,7 @@ from saccade.data import (
     tokenise,
 )
 from saccade.data.order import order, recurring
+from saccade.errors import UsageError
 from saccade.model import Counts, build
 from saccade.train.memory import check_room, mind_memory
 from saccade.train.pictures import guessed_passes, near, picked_image, read_along
@@ -62,11 +63,11 @@ def choose(
     if seen:
         for name in ("source", "shared"):
             if asked.get(name):
-                raise ValueError(f"{name}: is for text, but the sources are pictures; see the section image")
+                raise UsageError(f"{name}: is for text, but the sources are pictures; see the section image")
         asked["image"] = picked_image(texts["source"], dict(asked.get("image", {})), say)
         texts = {"target": texts["target"]}
     elif asked.pop("image", None):
-        raise ValueError("image: is for pictures, but the sources are text")
+        raise UsageError("image: is for pictures, but the sources are text")
     _choose_symbols(asked, texts, say)
     asked.setdefault("model", {})
     train = asked.setdefault("train", {})
@@ -94,7 +95,7 @@ def choose(
         return read_along(config, asked, say), frame, learnt["target"]
     config = _ordered(config, asked, learnt, material, amount.passes, say)
     if config.shared and config.source != config.target:
-        raise ValueError("shared: both sides have the same symbols, so [source] and [target] must be alike")
+        raise UsageError("shared: both sides have the same symbols, so [source] and [target] must be alike")
     return config, learnt["source"], learnt["target"]
 
 
@@ -105,7 +106,7 @@ def _choose_symbols(asked: Asked, texts: dict[str, list[str]], say: Say) -> None
     for side, choice in choices.items():
         kind = asked.get(side, {}).get("kind", choice.config.kind)
         if "size" in asked.get(side, {}) and kind in ("characters", "symbols"):
-            raise ValueError(f"{side}.size: is for words, bpe and unigram, but the {side} is {kind}")
+            raise UsageError(f"{side}.size: is for words, bpe and unigram, but the {side} is {kind}")
         if "kind" not in asked.setdefault(side, {}):
             chosen, own = choice.config.model_dump(), asked[side]
             asked[side] = {**chosen, **own}

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from saccade.config import RunConfig
+from saccade.config.image import WIDE
 from saccade.data import Material, Pair, Tokeniser, measure
 from saccade.data.backbones import EXTRA, LITE, load_backbone
 from saccade.data.cache import cache_folder
+from saccade.errors import UsageError
 
 PHOTOGRAPHS = 50_000  # fewer teach little of what can be in one: docs/experiments.md, Flickr8k
 READING, CAPTIONING = 1_200, 4_000  # target tokens a second on two cores, roughly: of lines of writing, and of captions
@@ -27,6 +29,19 @@ def picked_image(sources: list[str], asked: dict[str, Any], say: Callable[[str],
     if Path(str(asked.get("backbone"))).is_dir():
         asked["backbone"] = str(Path(asked["backbone"]).resolve())  # wherever the run is used from
     return {**_picked_frame(sources, asked, say), **asked}
+
+
+def likely_frame(asked: dict[str, Any]) -> dict[str, Any]:
+    """What is known of how pictures will be read before any was seen: a frame, where none is given, that nothing asked
+    for speaks against.
+    """
+    stride = 1 if asked.get("backbone") is not None else 8  # a backbone has its own
+    stride = asked.get("stride", stride)
+    try:
+        line = {"stride": stride, "height": stride, "width": WIDE * max(int(stride), int(asked.get("height", 1)))}
+    except (TypeError, ValueError):  # which is told when the settings are read
+        line = {}
+    return {**line, **asked}
 
 
 def guessed_passes(train: dict[str, Any], texts: list[str], kind: str) -> float:
@@ -65,7 +80,7 @@ def _picked_frame(sources: list[str], asked: dict[str, Any], say: Callable[[str]
         picked = {"encoder": "pretrained", "stride": stride, "channels": eyes.width, "weights": eyes.fingerprint}
         for name, value in picked.items():
             if asked.get(name, value) != value:
-                raise ValueError(f"image.{name}: {asked[name]}, but {eyes.name} has {value}")
+                raise UsageError(f"image.{name}: {asked[name]}, but {eyes.name} has {value}")
     if {"height", "width"} <= set(asked):
         return picked
     few = list(dict.fromkeys(sources))
@@ -107,7 +122,7 @@ def check_grid(config: RunConfig, target: Tokeniser, pairs: list[Pair]) -> None:
     if config.model.family == "transformer":
         needed = 1 + max(map(len, target.encode_all([p.target for p in pairs])))
     if needed > longest:
-        raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
+        raise UsageError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
 
 
 def check_eyes(config: RunConfig, material: Material, say: Callable[[str], None]) -> None:
@@ -126,9 +141,9 @@ def check_mirror(config: RunConfig, captions: list[str], say: Callable[[str], No
     if config.image is None or not config.image.flip:
         return
     if config.target.spelt:
-        raise ValueError("image.flip: the text of these pictures is spelt, and writing in a mirror is another")
+        raise UsageError("image.flip: the text of these pictures is spelt, and writing in a mirror is another")
     sided = sum(bool(SIDES.search(caption)) for caption in captions)
     if sided > MOST_SIDED * len(captions):
-        raise ValueError(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right")
+        raise UsageError(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right")
     if sided:
         say(f"image.flip: {sided:,} of {len(captions):,} captions tell left from right: wrong half of the time")

@@ -35,7 +35,7 @@ from saccade.model import Counts, build
 from saccade.search import GROWTH, PICTURED, ROOM
 from saccade.train.choices import ORDERED, Asked, choose, set_length
 from saccade.train.memory import check_room
-from saccade.train.pictures import check_eyes, check_grid, check_mirror
+from saccade.train.pictures import check_eyes, check_grid, check_mirror, likely_frame
 from saccade.train.run import Run, source_size
 from saccade.train.step import find_board, find_device
 
@@ -58,7 +58,7 @@ def start(
     Nothing is written before everything was read and checked. A folder that exists is replaced only with `force`, and
     only if it is a run. `watch` is told how far the reading of pictures is.
     """
-    check(asked, preset)
+    asked = check(asked, preset)
     if output.exists() and not force:
         if not (output / "config.toml").exists():
             raise ValueError(f"{output}: exists already, and is no run of saccade; choose another folder")
@@ -85,7 +85,7 @@ def start(
         config, source, target = choose(asked, texts, material, preset, say)
         lent = None
     if isinstance(source, Frame) != material.source.pictures:
-        raise ValueError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
+        raise UsageError(f"--init {init}: reads {'pictures' if isinstance(source, Frame) else 'text'}, unlike the data")
     if isinstance(source, Frame):
         check_grid(config, target, [*pairs, *material.dev])
         check_mirror(config, texts["target"], say)
@@ -142,7 +142,7 @@ def _replace(
 def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatched) -> Material:
     """The pairs that a [data] section names; what was left out is said."""
     if not data.get("train"):
-        raise ValueError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
+        raise UsageError(f"nothing to train on: give pairs, pictures with captions, or one of {', '.join(TASKS)}")
 
     def source(part: str) -> Source:
         read = {name: data[name] for name in ("columns", "langs", "strict", "names") if data.get(name)}
@@ -164,15 +164,29 @@ def load(data: dict[str, Any], say: Callable[[str], None], watch: Watch = unwatc
     return material
 
 
-def check(asked: Asked, preset: str) -> None:
-    """What can be wrong before any file is read."""
+def check(asked: Asked, preset: str) -> Asked:
+    """What can be wrong before any file is read; returns the settings as they were understood, such as "2" for 2; what
+    is None was left open.
+    """
     check_sections(asked)
-    family = asked.get("model", {}).get("family")
-    picked = automatic(Amount(1, True), asked.get("model", {}), family, preset).family
-    config = RunConfig.read({**asked, "model": {**asked.get("model", {}), "family": family or picked}})
+    asked = {
+        name: {key: value for key, value in part.items() if value is not None} if isinstance(part, dict) else part
+        for name, part in asked.items()
+    }
+    model = asked.get("model", {})
+    family = automatic(Amount(1, True), model, model.get("family"), preset).family
+    settings = {**asked, "model": {"family": family, **model}}
+    if "image" in asked:
+        settings["image"] = likely_frame(asked["image"])
+    config = RunConfig.read(settings)
     find_device(config.train.device)
     if config.train.tensorboard:
         find_board()
+    read = config.model_dump()
+    return {
+        name: {key: read[name][key] for key in part} if isinstance(part, dict) else read[name]
+        for name, part in asked.items()
+    }
 
 
 def check_sections(asked: Asked, where: str = "settings") -> None:
@@ -216,7 +230,7 @@ def _check_counted(
 ) -> None:
     sizes, asked = (len(source), len(target)), "relatives" if config.model.relatives else "counts"
     if config.model.counts and not Counts.listable(sizes):
-        raise ValueError(f"model.{asked}: so many symbols make too many pieces to be listed; leave it out")
+        raise UsageError(f"model.{asked}: so many symbols make too many pieces to be listed; leave it out")
     if config.model.relatives:
         few = list(tokenise(pairs[:: max(1, len(pairs) // ORDERED)], source, target))
         if not Counts.can(few, sizes):
@@ -229,7 +243,7 @@ def _check_lengths(config: RunConfig, source: Tokeniser, target: Tokeniser, pair
         return
     needed = 1 + max(max(map(len, numbers)) for numbers in tokenise(pairs, source, target))
     if needed > longest:
-        raise ValueError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
+        raise UsageError(f"model.max_length={longest}, but the data needs {needed}: --set model.max_length={needed}")
 
 
 def _idle(asked: Asked, config: RunConfig) -> list[str]:
@@ -283,4 +297,4 @@ def placed(asked: Asked) -> Asked:
 
 def place(paths: str | Sequence[str]) -> list[str]:
     """Paths that still lead to their files when the run is resumed from elsewhere; a task is its name."""
-    return [p if p in TASKS else str(Path(p).resolve()) for p in ([paths] if isinstance(paths, str) else paths)]
+    return [p if p in TASKS else os.path.realpath(p) for p in ([paths] if isinstance(paths, str) else paths)]

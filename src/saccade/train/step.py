@@ -9,6 +9,7 @@ import torch
 
 from saccade.config import TrainConfig
 from saccade.data import Batch
+from saccade.errors import UsageError
 from saccade.model import Model
 
 MEASURED = 8  # steps that are timed, if they are quick; they are not part of a run
@@ -89,7 +90,7 @@ def find_board() -> Any:
 def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()  # what is put there can be read back
     except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(f"train.device: {name!r} is not there; this torch has the cpu") from None
+        raise UsageError(f"train.device: {name!r} is not there; this torch has the cpu") from None
     return device
