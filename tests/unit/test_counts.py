@@ -145,7 +145,14 @@ def test_what_cannot_be_cut_is_no_pair():
     assert not Counts.can([([1, 2], [1])] * 8 + [([1], [1, 2, 3])], SIZES)
     assert not Counts.can([([1, 2], [1])], (5_000, 100))
     nothing = np.array([-math.inf, -math.inf, -3.0, -math.inf])
-    assert log_shares(nothing, np.array([0, 0, 1, 1])).tolist() == [0.0, 0.0, 0.0, -20.0]
+    assert np.exp(log_shares(nothing, np.array([0, 0, 1, 1]))) == pytest.approx([1, 1, 0.975, 0.025])
+
+
+@given(st.lists(st.floats(-60, 0) | st.just(-math.inf), min_size=1, max_size=10))
+def test_counts_overrule_nobody_who_is_fifty_times_as_sure(logs):
+    """Where a letter stands for more than a piece can hold, what is right is cut badly, or not at all."""
+    opinions = COUNTED * log_shares(np.array(logs), np.zeros(len(logs), int))
+    assert opinions.max() - opinions.min() < (1 - COUNTED) * math.log(50)
 
 
 @pytest.mark.parametrize("both", [True, False])

@@ -26,7 +26,7 @@ LEAST = 1e-12  # chance of a piece that was never met
 MOST_PAIRS = 0.9  # share of them that must be short enough, and not longer in the target than pieces are
 MOST_KINDS = 10_000_000  # of pieces that there might be
 MOST_PLACES = 1_600  # symbols of a source times those of its target: what is longer is not judged
-HARDLY = -20.0  # log share of what cannot be cut, beside what can
+DOUBT = 0.05  # chance that nothing is known of a source: a letter may stand for more than a piece can hold
 MOST_COUNTED, AT_ONCE = 500_000, 8_192  # pairs: of more, every other; and how many are worked on together
 GIVEN_UP = 0.1, 0.9  # of each count, at least and at most, for what was never counted
 KEPT = 60_000_000  # numbers of pieces that are kept from one round of EM to the next, rather than made anew
@@ -183,18 +183,20 @@ class Counts:
 
 
 def log_shares(logs: Floats, whose: Ints) -> Floats:
-    """Each of several log probabilities as its share among those of the same owner; of an owner without any, 0.
+    """Each of several log probabilities as its share among those of the same owner, doubted a little: so none is ruled
+    out. Of an owner without any, 0.
 
     >>> log_shares(np.log([0.02, 0.06, 0.5]), np.array([0, 0, 1])).round(3).tolist()
-    [-1.386, -0.288, 0.0]
+    [-1.338, -0.304, 0.0]
     """
     count = int(whose.max(initial=-1)) + 1
     most = np.full(count, -np.inf)
     np.maximum.at(most, whose, logs)
     known = np.isfinite(most)
-    above = np.where(known, most, 0.0)[whose]
-    total = np.where(known, np.bincount(whose, np.exp(logs - above), count), 1.0)
-    return np.where(known[whose], np.maximum(logs - above - np.log(total)[whose], HARDLY), 0.0)
+    likely = np.exp(logs - np.where(known, most, 0.0)[whose])
+    total = np.where(known, np.bincount(whose, likely, count), 1.0)
+    share = (1 - DOUBT) * likely / total[whose] + DOUBT / np.bincount(whose, minlength=count)[whose]
+    return np.where(known[whose], np.log(share), 0.0)
 
 
 def counted(examples: Sequence[Numbers]) -> list[Numbers]:
