@@ -76,6 +76,20 @@ def sounds() -> Iterator[Pair]:
         yield phrase, " ".join(pypinyin.lazy_pinyin(phrase, style=pypinyin.Style.TONE3))
 
 
+def romanised() -> Iterator[Pair]:
+    """Devanagari words that nobody says, and what Unicode calls their letters: one of them is up to four."""
+    letters, signs = _called(range(0x915, 0x93A)), _called((*range(0x93E, 0x943), 0x947, 0x94B))
+    chance = random.Random(5)
+    for _ in range(5_000):
+        syllables = [(chance.choice(list(letters)), chance.choice(["", *signs])) for _ in range(chance.randint(2, 6))]
+        read = "".join(letters[letter].removesuffix("a") + signs.get(sign, "a") for letter, sign in syllables)
+        yield "".join(map("".join, syllables)), read
+
+
+def _called(codes: Iterable[int]) -> dict[str, str]:
+    return {chr(code): unicodedata.name(chr(code)).split(" ")[-1].lower() for code in codes}
+
+
 def _script(letter: str) -> str:
     return unicodedata.name(letter, "").split(" ")[0].replace("KATAKANA-HIRAGANA", "KATAKANA")
 
@@ -115,6 +129,7 @@ def main() -> None:
         write(folder, f"number-{language}", numbers(language), 5_000, alone)
     write(folder, "syllables-de", syllables(), 8_000, alone)
     write(folder, "pinyin", sounds(), 20_000, alone)
+    write(folder, "romanised", romanised(), 3_000, alone)
 
 
 if __name__ == "__main__":

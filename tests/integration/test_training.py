@@ -520,6 +520,11 @@ def test_a_budget_leaves_room_for_looks_and_the_report():
     slow = Plan.make(config, 100, 1000, Speed(step=0.1, loss=1.0, source=0.4, before=20.0))
     assert 20 < slow.reported < 1000  # no more are told of in the end than there is time for
     assert 20 + slow.steps * 0.1 + 10 * (1.0 + 0.4 * slow.dev_sources) + 3 * 0.4 * slow.reported <= 600
+    blind = Plan.make(
+        TrainConfig(minutes=2, evaluations=10), 100, 1000, Speed(step=0.1, loss=20.0, source=0.1, before=20.0)
+    )
+    assert blind.steps > 400  # rather one look than ten, and no time to learn
+    assert blind.evaluate_every == blind.steps
     capped = Plan.make(TrainConfig(minutes=10, most_epochs=40), 100, 1000, Speed(0.1, 1.0, 0.01, 20.0))
     assert capped.steps == 4000
 

@@ -416,6 +416,12 @@ def test_plenty_of_words_with_plenty_of_time_are_walked_over_both_ways(told):
     assert _ways(model, {}, 1_000, 60, True) == (True, False)
 
 
+@pytest.mark.parametrize(("places", "symbols", "walks"), [(10, 60, True), (30, 60, False), (10, 2_000, False)])
+def test_a_walk_is_for_short_words_and_small_alphabets(places, symbols, walks):
+    """At every place of a source it chooses among all symbols of the target: 6,780 pinyin had one step in two minutes."""
+    assert choices._walkable([([4] * places, [5] * 8)] * 10, symbols) is walks
+
+
 class TestFrames:
     @pytest.fixture
     def album(self, tmp_path, monkeypatch):

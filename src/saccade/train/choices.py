@@ -44,7 +44,8 @@ from saccade.train.step import find_device, quickest
 ORDERED = 1_000  # pairs whose order is looked at
 IN_STEP = {True: 0.8, False: 0.7}  # from which correlation on it is kept: of words that are spelt, and of sentences
 RECURRING = 0.4  # share of three symbols in a row from which on groups are worth remembering: random letters have less
-SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much does a walk compute
+SHORT, WALKABLE = 40, 250_000  # symbols of a source, and of source times target at most: so much is counted, or walked
+WALKED, CHOSEN = 20, 4_000  # symbols of a source that is walked over, and of the target at all its places, in the mean
 ROUNDED = 250_000  # numbers that a layer makes of a batch: bfloat16 is 1.1 times as quick there, and no quicker at half
 TRIED = 5_000  # pairs on which the time of a step is measured
 STEPPING = 0.8  # share of a budget that goes into steps
@@ -152,7 +153,7 @@ def _passes(config: RunConfig, learnt: dict[str, Tokeniser], material: Material)
         return (config.train.steps or epoch) / epoch
     assert config.train.minutes is not None
     sizes = len(learnt["source"]), len(learnt["target"])
-    walks = config.source.spelt and config.target.spelt and config.model.can_walk and _short(numbers)
+    walks = config.source.spelt and config.target.spelt and config.model.can_walk and _walkable(numbers, sizes[1])
     tried = config.model.model_copy(update={"counts": False, "relatives": False, "walk": config.model.walk or walks})
     device = find_device(config.train.device)
     mind_memory()
@@ -210,7 +211,8 @@ def _ordered(
     short = _short(numbers) and max(len(p.source) * len(p.target) for p in material.sample) <= WALKABLE
     walks, both = config.model.walk, config.model.both_ways
     if spelt:
-        walks, both = _ways(config.model, asked["model"], material.count, passes, short)
+        walkable = short and _walkable(numbers, len(learnt["target"]))
+        walks, both = _ways(config.model, asked["model"], material.count, passes, walkable)
     along = "walks along it and " if walks else ""
     say(f"order: the target keeps step with the source ({found:.2f}), so attention {along}begins near the diagonal")
     model = config.model.model_copy(update={"walk": walks, "both_ways": both})
@@ -223,13 +225,19 @@ def _ordered(
     return config.model_copy(update={"model": model, "train": train})
 
 
+def _walkable(numbers: Sequence[Numbers], symbols: int) -> bool:
+    """Whether a walk costs no more than it is worth: at every place of a source it chooses among all symbols."""
+    places = sum(len(source) for source, _ in numbers) / len(numbers)
+    return places < WALKED and places * symbols < CHOSEN and _short(numbers)
+
+
 def _short(numbers: Sequence[Numbers]) -> bool:
-    """Whether sources are such that a walk over them costs no more than it is worth."""
+    """Whether pairs are short enough for what looks at all symbols of both sides together."""
     short = sum(len(source) for source, _ in numbers) < SHORT * len(numbers)
     return short and max(len(source) * len(target) for source, target in numbers) <= WALKABLE
 
 
-def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, short: bool) -> tuple[bool, bool]:
+def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, walkable: bool) -> tuple[bool, bool]:
     """Whether attention walks, as it does where words are few, or plenty, or there is time for few passes, and whether
     a second decoder writes from the end, for which there must be time. A walk gains by it only where words are plenty.
 
@@ -237,7 +245,7 @@ def _ways(model: ModelConfig, own: dict[str, Any], count: int, passes: float, sh
     """
     few, plenty = count < FEW, count >= PLENTY
     walks, both = model.walk, model.both_ways
-    if "walk" not in own and model.can_walk and short:
+    if "walk" not in own and model.can_walk and walkable:
         walks = few or plenty or passes < HURRIED
     if "both_ways" not in own and model.family == "luong":
         both = passes >= (LEISURE if walks else HURRIED) and not few and (plenty or not walks)

@@ -13,6 +13,7 @@ VERSION = 1
 DEV_SOURCES = 1000  # that are translated at each look at the dev set, if no budget asks for fewer
 FEWEST_SOURCES = 20
 LOOKING, REPORTING = 0.06, 0.2  # shares of a budget in minutes that may go into these looks, and into the last report
+MOST_LOOKING = 0.25  # share of it that they may never take: rather there are fewer of them
 FEWEST = 3000  # steps that a limit in epochs leaves to a small corpus
 SAFETY = 0.97  # share of the rest that is planned with: a machine is not equally fast all the time
 
@@ -58,12 +59,15 @@ class Plan:
         `batches` are those of an epoch, `dev` the sources that progress is measured on.
         """
         sources = reported = min(dev, DEV_SOURCES)
+        evaluations = config.evaluations
         if config.minutes is not None and speed is not None:
             budget = 60 * config.minutes - speed.before
             looks = LOOKING * budget / config.evaluations - speed.loss
             sources = min(sources, max(FEWEST_SOURCES, int(looks / max(speed.source, 1e-6))))
             reported = min(reported, max(FEWEST_SOURCES, int(REPORTING * budget / max(speed.report(1), 1e-6))))
-            looking = config.evaluations * (speed.loss + speed.source * sources) + speed.report(reported)
+            look = speed.loss + speed.source * sources
+            evaluations = max(1, min(evaluations, int(MOST_LOOKING * budget / max(look, 1e-6))))
+            looking = evaluations * look + speed.report(reported)
             steps = int(SAFETY * (budget - looking) / speed.step)
             steps = min(steps, most_steps(config, batches))
         elif config.epochs is not None:
@@ -71,7 +75,7 @@ class Plan:
         else:
             steps = config.steps or 1000
         steps = max(1, steps)
-        every = max(1, math.ceil(steps / config.evaluations))
+        every = max(1, math.ceil(steps / evaluations))
         return cls(start + steps, every, sources, reported, start, threads=None if speed is None else speed.threads)
 
     def learning_rate(self, step: int, config: TrainConfig) -> float:
