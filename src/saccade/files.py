@@ -25,7 +25,8 @@ def written(path: Path) -> Iterator[Path]:
     takes its place, or that of the file that a link leads to. A pipe or a device is written to as it is.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        yield path
+        with _told(path, path):
+            yield path
         return
     place = led_to(path)
     for left in forsaken(place.parent, place.name):
@@ -33,15 +34,25 @@ def written(path: Path) -> Iterator[Path]:
             left.unlink()
     beside = place.with_name(part(place.name))
     try:
-        yield beside
-        beside.replace(place)
+        with _told(path, beside):
+            yield beside
+            beside.replace(place)
+    finally:
+        with suppress(OSError):  # where there is no such folder
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: Path, beside: Path) -> Iterator[None]:
+    """Why it could not be written names the file."""
+    try:
+        yield
+    except BrokenPipeError:  # who reads has seen enough
+        raise
     except OSError as error:
         if error.filename not in (None, str(beside)):
             raise  # what was to be written could not be read
         raise UnwrittenError(path, error) from None
-    finally:
-        with suppress(OSError):  # where there is no such folder
-            beside.unlink(missing_ok=True)
 
 
 def led_to(path: Path) -> Path:

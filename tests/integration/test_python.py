@@ -46,6 +46,11 @@ def test_weights_have_a_row_for_every_token_and_a_column_for_every_source_token(
     assert sum(seen.log_probabilities) == pytest.approx(seen.score, abs=1e-4)
 
 
+def test_an_option_that_is_misspelt_names_the_nearest(model):
+    with pytest.raises(ValueError, match="unknown option 'beem'; did you mean 'beam'"):
+        model("a b c", beem=3)
+
+
 def test_what_might_have_stood_there_is_something_else(model):
     seen = model("a b c d")
     assert len(seen.runners_up) == len(seen.target_tokens)

@@ -596,6 +596,7 @@ def test_what_a_run_is_told_to_be_is_of_the_weights_that_are_kept(tmp_path, monk
     run = start(tmp_path / "run")
     train(run, PAIRS, [*DEV, *TASKS["reverse"].pairs("test", size=1100)])  # so the loss chooses, not the score
     assert run.facts()["dev_exact"] == 10
+    assert run.facts()["dev_sources"] == 1_000  # that this score is of
 
 
 def test_a_checkpoint_that_cannot_be_read_this_time_is_left_where_it_is(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -79,6 +80,12 @@ def test_a_name_may_be_as_long_as_names_may_be(tmp_path):
     path = tmp_path / ("가" * 85)  # 255 bytes
     write_whole(path, b"whole")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_device_that_takes_nothing_is_named():
+    with pytest.raises(UnwrittenError, match="/dev/full: cannot be written"):
+        write_whole(Path("/dev/full"), b"whole")
 
 
 def test_below_a_file_nothing_can_be_written(tmp_path):

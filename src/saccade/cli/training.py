@@ -19,7 +19,7 @@ from saccade.cli.words import Meter, say
 from saccade.config.train import LENGTHS
 from saccade.data import TASKS, UNKNOWN, Frame, Material, Pair, spread
 from saccade.errors import UsageError
-from saccade.evaluate import NAMES, evaluate
+from saccade.evaluate import NAMES, counted, evaluate
 from saccade.metrics import judged_by
 from saccade.search import Options
 from saccade.train import Plan, Run, Stopped, load, start, train
@@ -144,7 +144,9 @@ def train_only(run: Run, material: Material, began: float, changes: dict[str, An
             few = learner.plan.steps - learner.plan.start
             if few < FEW_STEPS and run.config.train.minutes is not None:
                 smaller = ", or --preset tiny" if run.config.model.width > TINY else ""
-                say(f"only {few} steps fit into the time, too few to learn much: try more --minutes{smaller}")
+                say(
+                    f"only {counted(few, 'step')} fit into the time, too few to learn much: try more --minutes{smaller}"
+                )
             looked, sources = learner.plan.dev_sources, len({p.source for p in material.dev})
             if looked < sources:
                 say(f"scores on the way are of {looked:,} of the {sources:,} dev sources, to keep within the time")

@@ -90,6 +90,8 @@ def stream_pairs(
         raise UsageError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
         raise UsageError("columns and languages: one of them says where source and target stand")
+    if columns is not None and columns[0] == columns[1]:
+        raise UsageError(f"columns {columns[0]},{columns[1]}: source and target are two columns")
     if len(files) == 2 and columns:
         raise UsageError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs, names)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, overload
 
@@ -10,6 +10,7 @@ import torch
 
 from saccade.attention import TransformerBlock
 from saccade.data import MOST_TOKENS, PAD, START, STOP, UNKNOWN, Fitted, Frame, Pictures, Tokeniser, Watch, unwatched
+from saccade.errors import unknown
 from saccade.model import Memory
 from saccade.search.agreement import agree
 from saccade.search.beam import Hypothesis, Sampling, beam_search
@@ -20,6 +21,7 @@ from saccade.search.tree import Grown, Kept, branches
 from saccade.see import Prediction
 
 GROWTH, ROOM = 2.0, 20  # an output has at most so many tokens for each of its source, and so many more
+OPTIONS = [field.name for field in fields(Options)]
 PICTURED = 40  # tokens that a picture counts as, whose size says nothing of what is written of it
 
 
@@ -95,6 +97,9 @@ class Translator:
         top_p, seed, tree. `prefix` is what every output must begin with. With `inside`, predictions also tell where
         encoder and decoder looked at themselves, if that is how they work.
         """
+        for name in options:
+            if name not in OPTIONS:
+                raise unknown("option", name, OPTIONS)
         chosen = Options(**options)  # type: ignore[arg-type]
         alone, kinds = not isinstance(texts, list), (str, Path) if self.reads_pictures else (str,)
         several: list[Any] = [texts] if not isinstance(texts, list) else [*texts]

@@ -253,7 +253,7 @@ class Run:
         plan = Plan.load(self.path / "plan.json") if (self.path / "plan.json").exists() else None
         usual = "exact" if self.config.target.spelt else "bleu"  # older files do not tell
         metric = next((n["metric"] for n in notes if "metric" in n), usual)
-        kept = self._kept_step()  # older files do not tell
+        kept, sources = self._kept()
         likely = [n for n in notes if n["step"] == kept] or notes
         best = max(likely, key=lambda n: (n["score"], -n["dev_loss"]), default=None)
         return {
@@ -267,17 +267,21 @@ class Run:
             "planned": plan.last if plan else 0,
             "finished": self.finished(),
             **({"dev_loss": best["dev_loss"], f"dev_{metric}": best["score"]} if best else {}),
+            **({"dev_sources": sources} if best and sources else {}),
             "model": self.config.model.settings(),
         }
 
-    def _kept_step(self) -> int | None:
-        """The step whose weights are kept as the best."""
+    def _kept(self) -> tuple[int | None, int]:
+        """The step whose weights are kept as the best, and of how many dev sources their score is; older files do not
+        tell.
+        """
         try:
             with safe_open(self.path / "model.safetensors", "pt") as file:
-                step = json.loads((file.metadata() or {})["facts"])["step"]
-                return step if isinstance(step, int) else None
-        except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError):
-            return None
+                facts = json.loads((file.metadata() or {})["facts"])
+            step, (*_, sources) = facts["step"], facts.get("best", [0])
+            return step if isinstance(step, int) else None, sources if isinstance(sources, int) else 0
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+            return None, 0
 
     def reads(self) -> str:
         """What its sources are."""
