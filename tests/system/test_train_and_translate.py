@@ -58,7 +58,7 @@ def test_one_output_for_each_input_in_order(folder):
 def test_what_is_unknown_or_harmful_is_said_and_survived(folder):
     ran = run("translate", folder / "a", "a Ж b\x07\u202e c")
     assert ran.returncode == 0, ran.stderr
-    assert "text 1: unknown symbols 'Ж'" in ran.stderr
+    assert r"text 1: unknown symbols 'Ж' 'b\x07\u202e'" in ran.stderr
     ran = run("translate", folder / "a", "--input", "-", input="a b " * 2000 + "\n")
     assert "text 1: 7999 characters are more than the model reads" in ran.stderr or "8000 characters" in ran.stderr
 

@@ -111,7 +111,7 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         ("a\tb\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
         ("a\tb\n".encode("utf-32"), "is UTF-32, expected UTF-8: iconv -f UTF-32"),
         (b'[\n{"source": "a", "target": "b"}\n]\n', "is one JSON array, expected JSON Lines"),
-        (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose two with --columns 1,2\)"),
+        (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose two with --columns 1,2; what"),
         (b"m\t\xe4\n", r"target is not UTF-8 \(convert it with iconv\)"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR a\tb\n", "is a binary file"),  # its first line is only a name
         (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),

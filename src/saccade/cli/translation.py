@@ -369,7 +369,7 @@ def _warn(where: str, done: Prediction) -> None:
         say(done.wrong)
     if done.unknown:
         kinds = list(dict.fromkeys(done.unknown))
-        listed = " ".join(repr(printable(u[:20])) for u in kinds[:10])
+        listed = " ".join(repr(u[:20]) for u in kinds[:10])  # a tab as \t
         say(f"{where}: unknown symbols {listed}{f' and {len(kinds) - 10} more' if len(kinds) > 10 else ''}")
     if done.cut_source:
         say(f"{where}: {len(done.source)} characters are more than the model reads; the end was left out")

@@ -55,7 +55,7 @@ NUMBER = re.compile(r"[\d.,+-]*|NA")  # or nothing, in a table of R
 TITLED = "taken for the names of the columns"
 BLAMELESS = (TITLED, OBSOLETE, BETWEEN)  # left out and said, but nobody's mistake
 HINTS = {  # how to mend what is wrong with every line, by how its reason begins
-    "expected 2 columns": "choose two with --columns 1,2",
+    "expected 2 columns": "choose two with --columns 1,2; what belongs to one side must stand in one of them",
     "expected text under": "name them with --langs, such as --langs ko-en",
     "source is not UTF-8": "convert it with iconv",
     "target is not UTF-8": "convert it with iconv",
