@@ -95,7 +95,7 @@ KNOWN = "(known: additive, concat, cosine, dot, general, location, scaled_dot)"
         ("evaluate x copy --part foo", "unknown part 'foo' (known: dev, test, train)"),
         ("evaluate x ../pairs.tsv --part dev", "--part dev: ../pairs.tsv has no parts, unlike a built-in task"),
         ("compare x ../pairs.tsv --part dev -o y.html", "--part dev: ../pairs.tsv has no parts"),
-        ("train ../pairs.tsv -o x --columns 1,1", "columns 1,1: source and target are two columns"),
+        ("train ../pairs.tsv -o x --columns 1,1", "columns 1 and 1: no column can be source and target"),
         ("train copy -o x --device nonsense", "train.device: 'nonsense' is not there"),
         ("train copy -o x --device meta", "train.device: 'meta' is not there"),
         ("evaluate x copy --length-penalty 99", "--length-penalty: 99.0, expected a number up to 10"),

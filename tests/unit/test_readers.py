@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from saccade.data import Pair, Source, read_pairs, split
 from saccade.data.pairs import Corpus, Skipped
+from saccade.errors import UsageError
 
 PAIRS = [Pair("하나", "one"), Pair("둘", "two, too"), Pair('"셋"', "three")]
 TMX = """<?xml version="1.0"?><tmx version="1.4"><body>{}</body></tmx>""".format(
@@ -103,6 +104,30 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("columns", "sources"),
+    [
+        (((1, 3), 2), ["run V;PST", "V;PRS"]),
+        (((3, 1), 2), ["V;PST run", "V;PRS"]),
+        ((3, 2), ["V;PST", "V;PRS"]),
+    ],
+)
+def test_columns_of_one_side_are_joined(tmp_path, columns, sources):
+    """Inflection comes as lemma, form, tags: what is asked for is the form of a lemma with these tags."""
+    file = tmp_path / "verbs.tsv"
+    file.write_text("run\tran\tV;PST\n\tgoes\tV;PRS\nbe\twas\n")
+    corpus = read_pairs(file, columns=columns)
+    assert corpus.pairs == [Pair(sources[0], "ran"), Pair(sources[1], "goes")]
+    assert [s.why for s in corpus.skipped] == ["expected 3 columns, found 2"]
+
+
+@pytest.mark.parametrize("columns", [(1, 1), ((1, 3), 3), ((1, 2), (2, 3))])
+def test_no_column_is_source_and_target(tmp_path, columns):
+    (tmp_path / "a.tsv").write_text("a\tb\tc\n")
+    with pytest.raises(UsageError, match="no column can be source and target"):
+        read_pairs(tmp_path / "a.tsv", columns=columns)
+
+
+@pytest.mark.parametrize(
     ("data", "says"),
     [
         (b"", "is empty"),
@@ -111,7 +136,7 @@ def test_bad_lines_are_skipped_counted_and_named(tmp_path):
         ("a\tb\n".encode("utf-16"), "is UTF-16, expected UTF-8"),
         ("a\tb\n".encode("utf-32"), "is UTF-32, expected UTF-8: iconv -f UTF-32"),
         (b'[\n{"source": "a", "target": "b"}\n]\n', "is one JSON array, expected JSON Lines"),
-        (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose two with --columns 1,2; what"),
+        (b"a\tb\tc\nd\te\tf\n", r"expected 2 columns, found 3 \(choose with --columns 1,2 or, if two"),
         (b"m\t\xe4\n", r"target is not UTF-8 \(convert it with iconv\)"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR a\tb\n", "is a binary file"),  # its first line is only a name
         (b"one column\nonly\n", "expected two columns, separated by a tab or a comma, found one"),

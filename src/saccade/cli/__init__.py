@@ -48,6 +48,7 @@ from saccade.errors import UsageError, too_large
 
 if TYPE_CHECKING:
     from saccade.data import Source
+    from saccade.data.records import Columns as Chosen
 
 BEGAN = time.perf_counter()  # a budget in minutes counts from here, before torch is loaded
 # Threads that wait for each other give way soon: nearly as quick on a quiet machine, many times quicker on one that has
@@ -134,16 +135,16 @@ def train(
         train_command(asked, output, preset, init, resume, force, BEGAN)
 
 
-def _columns(columns: str | None) -> tuple[int, int] | None:
+def _columns(columns: str | None) -> "Chosen | None":
     if columns is None:
         return None
     try:
-        first, second = (int(c) for c in columns.split(","))
-        if min(first, second) < 1:
+        first, second = (tuple(int(c) for c in side.split("+")) for side in columns.split(","))
+        if min(*first, *second) < 1:
             raise ValueError
     except ValueError:
-        raise UsageError(f"--columns {columns}: expected two numbers from 1, such as 1,3") from None
-    return first, second
+        raise UsageError(f"--columns {columns}: expected two numbers from 1, such as 1,3 or 1+3,2") from None
+    return first if len(first) > 1 else first[0], second if len(second) > 1 else second[0]
 
 
 def _langs(langs: str | None) -> tuple[str, str] | None:

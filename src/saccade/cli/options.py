@@ -51,7 +51,12 @@ LengthPenalty = Annotated[
     typer.Option(help="0 favours short outputs; more, long ones.", show_default="1 for texts, 0 for pictures"),
 ]
 CoveragePenalty = Annotated[float, typer.Option(help="How much it counts to have looked at everything.")]
-Columns = Annotated[str | None, typer.Option(metavar="I,J", help="Where source and target stand in a table, from 1.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I,J", help="Where source and target stand in a table, from 1; 1+3,2 joins two columns of a side."
+    ),
+]
 Languages = Annotated[str | None, typer.Option(metavar="KO-EN", help="Languages by name.")]
 Part = Annotated[
     str | None,

@@ -107,6 +107,7 @@ class TokeniserConfig(Config):
         return self.kind in ("characters", "symbols")
 
 
+Column = PositiveInt | tuple[PositiveInt, ...]
 Paths = Annotated[list[str], BeforeValidator(lambda paths: [paths] if isinstance(paths, str) else paths)]
 
 
@@ -119,8 +120,8 @@ class DataConfig(Config):
     dev: Paths = Field(
         default_factory=list, description="The same to measure progress on; if not given, a part of train."
     )
-    columns: tuple[PositiveInt, PositiveInt] | None = Field(
-        None, description="Where source and target stand in a table, from 1."
+    columns: tuple[Column, Column] | None = Field(
+        None, description="Where source and target stand in a table, from 1; several of a side are joined: [[1, 3], 2]."
     )
     langs: tuple[str, str] | None = Field(
         None, description="Languages of source and target; they choose where TMX, JSON keys or a header name several."

@@ -13,7 +13,7 @@ from saccade.data.examples import MOST_TOKENS, Examples, cached, fits, tokenise
 from saccade.data.pairs import MOST_SHOWN, Corpus, Pair, Skipped, fraction, split
 from saccade.data.pictures import Frame, Pictures, Watch, load_pictures, unwatched
 from saccade.data.readers import recognised, side_names, stream_pairs
-from saccade.data.records import Languages
+from saccade.data.records import Columns, Languages
 from saccade.data.tasks import TASKS, PictureTask, load_source, source_key
 from saccade.data.tokenisers import Tokeniser
 from saccade.errors import UsageError
@@ -29,7 +29,7 @@ class Source:
 
     paths: list[str]
     part: str = "train"  # of a task
-    columns: tuple[int, int] | None = None
+    columns: Columns | None = None
     langs: Languages | None = None
     strict: bool = False
     names: Languages | None = None  # of the sides in another file: they choose where this one has them too

@@ -23,6 +23,8 @@ from saccade.data.records import (
     OBSOLETE,
     SOURCE_KEYS,
     TARGET_KEYS,
+    Column,
+    Columns,
     Languages,
     Names,
     Row,
@@ -55,7 +57,7 @@ NUMBER = re.compile(r"[\d.,+-]*|NA")  # or nothing, in a table of R
 TITLED = "taken for the names of the columns"
 BLAMELESS = (TITLED, OBSOLETE, BETWEEN)  # left out and said, but nobody's mistake
 HINTS = {  # how to mend what is wrong with every line, by how its reason begins
-    "expected 2 columns": "choose two with --columns 1,2; what belongs to one side must stand in one of them",
+    "expected 2 columns": "choose with --columns 1,2 or, if two of them are one side, --columns 1+3,2",
     "expected text under": "name them with --langs, such as --langs ko-en",
     "source is not UTF-8": "convert it with iconv",
     "target is not UTF-8": "convert it with iconv",
@@ -63,7 +65,7 @@ HINTS = {  # how to mend what is wrong with every line, by how its reason begins
 
 
 def read_pairs(
-    *paths: Path | str, columns: tuple[int, int] | None = None, langs: Languages | None = None, strict: bool = False
+    *paths: Path | str, columns: Columns | None = None, langs: Languages | None = None, strict: bool = False
 ) -> Corpus:
     """Pairs from one file, or from two parallel ones, all at once."""
     corpus = Corpus()
@@ -73,14 +75,15 @@ def read_pairs(
 
 def stream_pairs(
     *paths: Path | str,
-    columns: tuple[int, int] | None = None,
+    columns: Columns | None = None,
     langs: Languages | None = None,
     names: Languages | None = None,
     strict: bool = False,
 ) -> Iterator[Pair | Skipped]:
     """Pairs, and every line that was left out, one by one. A file without any pair is an error.
 
-    `columns`, counted from 1, says where source and target stand in a TSV or CSV file; `langs` chooses them where a
+    `columns`, counted from 1, says where source and target stand in a TSV or CSV file, several of a side with a blank
+    between them: ((1, 3), 2); `langs` chooses them where a
     file names its languages: in TMX, by the keys of JSON Lines, by the header of a table. Where there is nothing to
     choose, they say what stands there. `names` are what another file calls its sides: where this one calls them so too,
     they choose, and elsewhere they mean nothing. With `strict` the first line that cannot be used is an error.
@@ -90,8 +93,8 @@ def stream_pairs(
         raise UsageError(f"expected one file of pairs or two parallel files, found {len(files)}")
     if columns is not None and langs is not None:
         raise UsageError("columns and languages: one of them says where source and target stand")
-    if columns is not None and columns[0] == columns[1]:
-        raise UsageError(f"columns {columns[0]},{columns[1]}: source and target are two columns")
+    if columns is not None and set(_joined(columns[0])) & set(_joined(columns[1])):
+        raise UsageError(f"columns {columns[0]} and {columns[1]}: no column can be source and target")
     if len(files) == 2 and columns:
         raise UsageError("columns: only for one file, not for two parallel ones")
     rows = _parallel(files) if len(files) == 2 else _rows(files[0], columns, langs, names)
@@ -114,7 +117,7 @@ def stream_pairs(
         raise ValueError(f"{files[0]}: no pairs found{f'; the first problem: {first}{hint}' if first else ''}")
 
 
-def side_names(path: Path | str, columns: tuple[int, int] | None = None) -> Languages | None:
+def side_names(path: Path | str, columns: Columns | None = None) -> Languages | None:
     """What a file of pairs calls its sides, if it does and not just source and target."""
     for _, sides in _rows(Path(path), columns, None):
         if not isinstance(sides, str):
@@ -255,7 +258,7 @@ def recognised(path: Path | str) -> str:
 
 
 def _rows(
-    path: Path, columns: tuple[int, int] | None, langs: tuple[str, ...] | None, names: Languages | None = None
+    path: Path, columns: Columns | None, langs: tuple[str, ...] | None, names: Languages | None = None
 ) -> Iterator[Row]:
     kind, lines, full, _, between = _recognise(path)
     if columns is not None and kind not in ("TSV", "CSV"):
@@ -290,12 +293,13 @@ def _parallel(files: list[Path]) -> Iterator[Row]:
 def _columns(
     path: Path,
     rows: Iterable[tuple[int, Sequence[str]]],
-    columns: tuple[int, int] | None,
+    columns: Columns | None,
     langs: tuple[str, ...] | None,
     names: Languages | None,
 ) -> Iterator[Row]:
-    """The two columns that are asked for; a first row that names them is a header."""
-    wanted: tuple[int, ...] = columns or (1, 2)
+    """The two sides that are asked for; a first row that names their columns is a header."""
+    sides = [_joined(column) for column in columns or (1, 2)]
+    wanted = tuple(itertools.chain(*sides))
     fixed, width = columns is None, None
     full = ((line, row) for line, row in rows if any(cell.strip() for cell in row))  # an empty line separates nothing
     head = list(itertools.islice(full, 20))
@@ -310,13 +314,15 @@ def _columns(
         if missing:
             raise ValueError(f"{path}:{head[0][0]}: no column is named '{missing[0]}' (there are: {', '.join(lower)})")
         wanted, fixed, width = tuple(lower.index(lang.lower()) + 1 for lang in langs), False, len(lower)
+        sides = [(i,) for i in wanted]
         head = head[1:]
     elif columns is None and all(len(place) == 1 for place in places):
         wanted, fixed = (places[0][0], places[1][0]), len(lower) == 2
+        sides = [(i,) for i in wanted]
         head = head[1:]
     elif len(titles) >= max(wanted) and _titles([[row[i - 1] for i in wanted if i <= len(row)] for _, row in head]):
         yield head[0][0], TITLED
-        if len({lower[i - 1] for i in wanted}) == 2 and (columns is not None or len(titles) == 2):
+        if len(wanted) == len({lower[i - 1] for i in wanted}) == 2 and (columns is not None or len(titles) == 2):
             yield head[0][0], Names(*(titles[i - 1] for i in wanted))
         head = head[1:]
     for line, row in itertools.chain(head, full):
@@ -325,7 +331,11 @@ def _columns(
         elif width is not None and any(cell.strip() for cell in row[width:]):  # a comma that nobody quoted
             yield line, f"expected {width} columns, found {len(row)}"
         else:
-            yield line, tuple(row[i - 1] for i in wanted)
+            yield line, tuple(" ".join(cell for i in side if (cell := row[i - 1]).strip()) for side in sides)
+
+
+def _joined(column: Column) -> tuple[int, ...]:
+    return (column,) if isinstance(column, int) else column
 
 
 def _all_quoted(lines: list[str]) -> bool:

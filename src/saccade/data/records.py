@@ -18,6 +18,8 @@ INLINE = ("bpt", "ept", "ph", "it", "ut")  # of TMX: code for a layout, which no
 
 Row = tuple[int, Sequence[str] | str]  # line number, then the two sides, or why there are none
 Languages = tuple[str, str]
+Column = int | tuple[int, ...]  # from 1, or several that are joined
+Columns = tuple[Column, Column]
 
 
 class Names(NamedTuple):
