@@ -35,8 +35,7 @@ def likely_frame(asked: dict[str, Any]) -> dict[str, Any]:
     """What is known of how pictures will be read before any was seen: a frame, where none is given, that nothing asked
     for speaks against.
     """
-    stride = 1 if asked.get("backbone") is not None else 8  # a backbone has its own
-    stride = asked.get("stride", stride)
+    stride = asked.get("stride", 1 if "backbone" in asked else 8)  # a backbone has its own
     try:
         line = {"stride": stride, "height": stride, "width": WIDE * max(int(stride), int(asked.get("height", 1)))}
     except (TypeError, ValueError):  # which is told when the settings are read
