@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from reference.counts import KneserNey, expected, likeliest, ways
 from test_both_ways import LETTERS, SOUNDS, TEXTS, translator
 
 import saccade.model.counts as counts_module
+import saccade.search.agreement as agreement_module
 from saccade.config import ModelConfig
 from saccade.data import STOP, Tokeniser
 from saccade.model import Counts, build
 from saccade.model.counts import GIVEN_UP, ORDER, SHAPES, log_shares
-from saccade.search import Options
+from saccade.search import Options, Translator
 from saccade.search.agreement import COUNTED
 from saccade.train import Run, load, start, train
 
@@ -156,7 +158,7 @@ def test_counts_overrule_nobody_who_is_fifty_times_as_sure(logs):
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_a_beam_weighs_what_is_counted(both):
+def test_a_beam_weighs_what_is_counted(both, monkeypatch):
     torch.manual_seed(0)
     settings = {"family": "luong", "width": 8, "feed": False, "both_ways": both}
     model = build(ModelConfig.read(settings), len(LETTERS) + 4, len(SOUNDS.split()) + 4)
@@ -173,6 +175,10 @@ def test_a_beam_weighs_what_is_counted(both):
     assert [t.text for t in (seeing(text, beam=4, look=False) for text in TEXTS)] == [p.text for p in asked[1]]
     for p in asked[1]:
         assert p.score == pytest.approx(seeing.score(p.source, p.text).score, abs=1e-4)  # as it is written
+    several = Translator([*seeing.voices, replace(seeing.voices[0], counts=None)], seeing.target)
+    for share, like in ((0.0, asked[0]), (COUNTED, asked[1])):  # beside several networks they have a share of their own
+        monkeypatch.setattr(agreement_module, "COUNTED_BESIDE_SEVERAL", share)
+        assert [p.text for p in several.translate(TEXTS, Options(beam=4), look=False)] == [p.text for p in like]
     if both:
         return
     for one, other in zip(*asked, strict=True):  # the same texts, in another order, by sums by hand

@@ -18,6 +18,7 @@ from saccade.search.beam import Hypothesis, beam_search
 from saccade.search.force import costs
 
 COUNTED = 0.4  # how much counts have to say: between 0.3 and 0.5 it hardly mattered (docs/experiments.md)
+COUNTED_BESIDE_SEVERAL = 0.3  # and beside several networks, which together are surer of what is right
 
 Text = tuple[int, ...]
 Judge = tuple[Counts, list[list[int]]]  # what was counted, and the sources in the numbers that it knows
@@ -60,7 +61,8 @@ def agree(
         heard = [[other[turned(text, stop)] for text in each] for other, each in zip(back, texts, strict=True)]
         liked = _weighed(liked, heard, 0.5)
     if judges:
-        liked = _weighed(liked, _counted(judges, texts, stop), COUNTED)
+        share = COUNTED if len(models) == 1 else COUNTED_BESIDE_SEVERAL
+        liked = _weighed(liked, _counted(judges, texts, stop), share)
     agreed = []
     for mine, offer, one, each, scores in zip(found, offers, ahead, texts, liked, strict=True):
         ranks = {text: score / len(text) ** length_penalty for text, score in zip(each, scores, strict=True)}
