@@ -7,7 +7,7 @@ TOO_LARGE = ("allocate memory", "enough memory", "out of memory", "overflow")  #
 
 
 class UsageError(ValueError):
-    """What was asked for cannot be, whatever the files hold."""
+    """What was asked for cannot be, or does not go with the data: ask otherwise."""
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> UsageError:

@@ -175,10 +175,10 @@ def test_info_says_that_it_reads_pictures(trained):
         (("caption", "RUN", "--input", "gone"), "gone: is no folder", 1),
         (("caption", "RUN", "gone.png", "--save", "x.soft"), ".soft holds texts, not pictures", 2),
         (("caption", "RUN", "gone.png", "--save", "x.pharaoh"), ".pharaoh holds texts, not pictures", 2),
-        (("train", "ALBUM", "-o", "x", "--set", "source.kind=bpe"), "source: is for text", 1),
-        (("train", "copy", "-o", "x", "--set", "image.height=32"), "image: is for pictures", 1),
+        (("train", "ALBUM", "-o", "x", "--set", "source.kind=bpe"), "source: is for text", 2),
+        (("train", "copy", "-o", "x", "--set", "image.height=32"), "image: is for pictures", 2),
         (("train", "ALBUM", "-o", "x", "--dev", "copy"), "pictures and text do not go together", 1),
-        (("train", "ALBUM", "-o", "x", "--langs", "a-b"), "no columns or languages", 1),
+        (("train", "ALBUM", "-o", "x", "--langs", "a-b"), "no columns or languages", 2),
     ],
 )
 def test_what_does_not_go(trained, album, tmp_path, arguments, says, code):

@@ -147,7 +147,7 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
         "--set",
         "model.max_length=4",
     )
-    assert ran.returncode == 1
+    assert ran.returncode == 2
     assert "model.max_length=4, but the data needs 21: --set model.max_length=21" in ran.stderr
     assert not (folder / "x").exists()
 
@@ -197,7 +197,16 @@ def test_a_model_of_limited_length_cuts_what_is_longer_and_says_so(folder):
 )
 def test_a_mistake_gets_one_line(folder, words, says):
     ran = run(*(word.format(folder) for word in words))
-    usage = ("-o RUN", "nothing to", "--", "expected SECTION", "unknown", "one of them decides", "norm: only for")
+    usage = (
+        "-o RUN",
+        "nothing to",
+        "--",
+        "expected SECTION",
+        "unknown",
+        "one of them decides",
+        "norm: only for",
+        "train.device",
+    )
     assert ran.returncode == (2 if says.startswith(usage) else 1)
     assert ran.stderr.startswith("error: ")
     assert says in ran.stderr
